@@ -237,7 +237,7 @@ fn client_of(config: &LlmConfig, ledger: &Arc<Ledger>) -> Result<Client, String>
         base_url: config.base_url.clone(),
         program: config.program.clone(),
         small: config.model.clone(),
-        medium: config.large_model.clone(),
+        large: config.large_model.clone(),
         idle_timeout: config.idle_timeout,
         timeout_factor: config.timeout_factor,
         ..Settings::new(&config.provider)

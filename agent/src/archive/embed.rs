@@ -130,7 +130,7 @@ impl Worker<'_> {
             }
             for (number, name) in batch {
                 let begun = Instant::now();
-                if self.settle(number, &name, &model).await? {
+                if self.embed_one(number, &name, &model).await? {
                     backoff.reset();
                     self.progress.0.lock().why = None;
                     tokio::time::sleep(begun.elapsed()).await;
@@ -141,7 +141,7 @@ impl Worker<'_> {
     }
 
     /// Takes one picture from the queue. Returns whether the model was asked.
-    async fn settle(
+    async fn embed_one(
         &mut self,
         number: u64,
         name: &EntryName,
@@ -325,8 +325,8 @@ mod tests {
             }
         }
 
-        /// Settles the newest picture. Returns how many are left, and whether it has a record.
-        async fn settle_newest(&self) -> Result<(u64, bool), Stop> {
+        /// Embeds the newest picture. Returns how many are left, and whether it has a record.
+        async fn embed_newest(&self) -> Result<(u64, bool), Stop> {
             let mut worker = Worker {
                 runtime: &self.runtime,
                 archive: &self.archive,
@@ -335,9 +335,9 @@ mod tests {
                 failing: self.failing.take(),
             };
             let (number, name) = self.archive.unembedded(1).await?.remove(0);
-            let settled = worker.settle(number, &name, &model()).await;
+            let embedded = worker.embed_one(number, &name, &model()).await;
             self.failing.set(worker.failing);
-            settled?;
+            embedded?;
             let hash = self.archive.stat(&name).await?.sha256;
             let has_record = self.archive.is_embedded(hash, "digest".to_owned()).await?;
             Ok((self.archive.waiting_embeddings(), has_record))
@@ -373,18 +373,18 @@ mod tests {
             let mut damaged = content.clone();
             damaged[3] ^= 1;
             std::fs::write(&blob, damaged).unwrap();
-            assert_eq!(bench.settle_newest().await.unwrap(), (0, false));
+            assert_eq!(bench.embed_newest().await.unwrap(), (0, false));
             // An error of the disk: a folder can't be read.
             assert_eq!(bench.make_queue().await, 1);
             std::fs::remove_file(&blob).unwrap();
             std::fs::create_dir(&blob).unwrap();
-            assert_eq!(bench.settle_newest().await.unwrap(), (0, false));
+            assert_eq!(bench.embed_newest().await.unwrap(), (0, false));
             std::fs::remove_dir(&blob).unwrap();
             std::fs::write(&blob, content).unwrap();
             assert_eq!(bench.make_queue().await, 1);
             // It is read again: now it waits for the runtime, which is away.
             assert!(matches!(
-                bench.settle_newest().await,
+                bench.embed_newest().await,
                 Err(Stop::Embedding(_))
             ));
         }
@@ -406,14 +406,14 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(bench.make_queue().await, 1);
-        let stopped = bench.settle_newest().await;
+        let stopped = bench.embed_newest().await;
         assert!(matches!(stopped, Err(Stop::Archive(_))), "{stopped:?}");
         assert_eq!(bench.archive.waiting_embeddings(), 1);
         let socket = bench.folder.path().join("runtime.sock");
         let listener = tokio::net::UnixListener::bind(socket).unwrap();
         let routes = Router::new().route("/v1/media/m", get(|| async { "other" }));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await });
-        assert_eq!(bench.settle_newest().await.unwrap(), (0, false));
+        assert_eq!(bench.embed_newest().await.unwrap(), (0, false));
         assert_eq!(bench.make_queue().await, 1);
         serving.abort();
     }
@@ -446,14 +446,14 @@ mod tests {
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await });
         assert_eq!(bench.make_queue().await, 2);
         for _ in 1..MAX_STEP_FAILURES {
-            let failed = bench.settle_newest().await.unwrap_err();
+            let failed = bench.embed_newest().await.unwrap_err();
             assert!(
                 matches!(failed, Stop::Embedding(EmbeddingError::Step(_))),
                 "{failed:?}"
             );
         }
-        assert_eq!(bench.settle_newest().await.unwrap(), (1, false));
-        assert_eq!(bench.settle_newest().await.unwrap(), (0, true));
+        assert_eq!(bench.embed_newest().await.unwrap(), (1, false));
+        assert_eq!(bench.embed_newest().await.unwrap(), (0, true));
         // It is tried again once the queue is made again.
         assert_eq!(bench.make_queue().await, 1);
         serving.abort();

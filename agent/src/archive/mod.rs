@@ -20,4 +20,12 @@ pub(crate) mod service;
 mod sources;
 mod web;
 
+use watchkeeper_archive::entry::MAX_FIELD;
+use watchkeeper_assistant::wording::single_line;
+
 pub(crate) use service::{ArchiveService, ArchiveSetup};
+
+/// A text as a field or label of an entry: one line of at most [`MAX_FIELD`] characters.
+pub(crate) fn field_text(text: &str) -> String {
+    single_line(text).chars().take(MAX_FIELD).collect()
+}

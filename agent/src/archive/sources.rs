@@ -19,6 +19,7 @@ use watchkeeper_config::ArchiveConfig;
 use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::EventSeq;
 
+use super::field_text;
 use super::journal::{COLLECTION, references};
 use super::web::Web;
 use super::{media, roots};
@@ -157,12 +158,6 @@ async fn refuse_name(archive: &Archive, text: &[u8]) -> Result<(), ArchiveError>
     }
 }
 
-/// A text as the value of a label.
-fn label(text: &str) -> String {
-    let plain = text.chars().filter(|c| !c.is_control());
-    plain.take(watchkeeper_archive::entry::MAX_FIELD).collect()
-}
-
 /// The name of a content that comes from `path`; `whole` keeps two sources apart.
 fn named(path: &str, whole: &str) -> String {
     name_of_path(path, &short_hash(whole.as_bytes()))
@@ -246,7 +241,7 @@ impl Target<'_> {
         let labels = &mut new.metadata.labels;
         labels
             .entry("file".to_owned())
-            .or_insert_with(|| label(below));
+            .or_insert_with(|| field_text(below));
         self.archive.ingest(sealed?, new).await
     }
 

@@ -1,7 +1,7 @@
 //! Decides which effect is executed when. One lane per step. Sans-IO.
 //!
 //! ```text
-//!  handle(Listed) ─► lane of its step ─► Execute ─► handle(Finished) ─► Settle ─► handle(Settled)
+//!  handle(Listed) ─► lane of its step ─► Execute ─► handle(Finished) ─► Report ─► handle(Reported)
 //!                                           ▲             │ transient               (next of lane)
 //!                                           └── back-off ◄┘
 //! ```
@@ -9,7 +9,7 @@
 //! Invariants:
 //! - Effects of one step run one after the other, by number. A failing step delays no other step.
 //! - At most [`Limits::active`] effects run at a time; the lane that waited longest is next.
-//! - Every listed effect is settled: as done, or as given up after [`Limits::tries`],
+//! - Every listed effect is reported: as done, or as given up after [`Limits::tries`],
 //!   [`Limits::age`] or [`MAX_UNANSWERED`] tries that may each have been received.
 //! - No effect is retried before its pause is over.
 //!
@@ -82,7 +82,7 @@ pub enum Input {
     /// The runtime does not have the effect any more.
     Gone(EffectNumber),
     /// The runtime confirmed the outcome.
-    Settled(EffectNumber),
+    Reported(EffectNumber),
     /// The runtime has a new spool: all known numbers are invalid.
     Restarted,
     /// A deadline passed.
@@ -94,8 +94,8 @@ pub enum Input {
 pub enum Output {
     /// Execute; then feed [`Input::Finished`], [`Input::Unread`] or [`Input::Gone`].
     Execute(EffectNumber),
-    /// Report to the runtime, with retries; then feed [`Input::Settled`] or [`Input::Gone`].
-    Settle(EffectNumber, EffectOutcome),
+    /// Report to the runtime, with retries; then feed [`Input::Reported`] or [`Input::Gone`].
+    Report(EffectNumber, EffectOutcome),
 }
 
 #[derive(Debug)]
@@ -111,7 +111,7 @@ struct Item {
 #[derive(Debug)]
 struct Lane {
     numbers: BTreeSet<EffectNumber>,
-    /// Whether its first effect is being executed or settled.
+    /// Whether its first effect is being executed or reported.
     is_busy: bool,
     due: Instant,
     backoff: Backoff,
@@ -151,7 +151,7 @@ impl Queue {
             }
             Input::Finished(number, result) => self.finished(now, number, result),
             Input::Unread(number) => self.pause(now, number, None),
-            Input::Gone(number) | Input::Settled(number) => self.forget(now, number),
+            Input::Gone(number) | Input::Reported(number) => self.forget(now, number),
             Input::Restarted => {
                 // Results of active effects come back under unknown numbers and are ignored.
                 self.items.clear();
@@ -178,7 +178,7 @@ impl Queue {
         idle.map(|lane| lane.due).min()
     }
 
-    /// Number of effects that are listed and not settled.
+    /// Number of effects that are listed and not reported.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -217,11 +217,11 @@ impl Queue {
         };
         item.tries += 1;
         let Err(fault) = result else {
-            return self.settle(number, EffectOutcome::Done);
+            return self.report(number, EffectOutcome::Done);
         };
         let retry_after = match fault.retry {
             Retry::Never => {
-                return self.settle(number, EffectOutcome::Failed { why: fault.why });
+                return self.report(number, EffectOutcome::Failed { why: fault.why });
             }
             Retry::After(retry_after) => retry_after,
             Retry::Unanswered => {
@@ -237,8 +237,8 @@ impl Queue {
         }
     }
 
-    fn settle(&mut self, number: EffectNumber, outcome: EffectOutcome) {
-        self.outputs.push_back(Output::Settle(number, outcome));
+    fn report(&mut self, number: EffectNumber, outcome: EffectOutcome) {
+        self.outputs.push_back(Output::Report(number, outcome));
     }
 
     fn give_up(&mut self, now: Instant, number: EffectNumber) {
@@ -253,7 +253,7 @@ impl Queue {
             }
             None => format!("given up before the first try at an age of {age} s"),
         };
-        self.settle(number, EffectOutcome::Failed { why });
+        self.report(number, EffectOutcome::Failed { why });
     }
 
     /// Starts the back-off pause of the effect's lane.

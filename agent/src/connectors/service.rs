@@ -112,7 +112,7 @@ impl EffectTask {
                     let trace = self.trace.clone();
                     self.tasks.spawn(execute(client, executor, trace, number));
                 }
-                Output::Settle(number, outcome) => {
+                Output::Report(number, outcome) => {
                     // Reported during a stop too: only this task knows the outcome.
                     let trace = self.trace.clone();
                     self.tasks
@@ -233,7 +233,7 @@ async fn report_outcome(
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
     loop {
         match client.settle_effect(number, &outcome).await {
-            Ok(()) => return Input::Settled(number),
+            Ok(()) => return Input::Reported(number),
             Err(error) if error.is_not_found() => return Input::Gone(number),
             Err(error) if error.is_final() => {
                 tracing::error!(
@@ -257,8 +257,38 @@ mod tests {
     use axum::http::StatusCode;
     use axum::routing::post;
     use axum::{Json, Router};
+    use watchkeeper_config::SinksConfig;
+    use watchkeeper_contract::problem::Problem;
+    use watchkeeper_store::MemoryStore;
 
     use super::*;
+
+    #[test]
+    fn new_spool_is_listed_from_its_start() {
+        let mut task = EffectTask {
+            client: RuntimeClient::new("/none").unwrap(),
+            executor: Arc::new(Executor::new(
+                SinksConfig::default(),
+                Arc::new(MemoryStore::new()),
+            )),
+            trace: Trace::new(std::path::Path::new("/none"), "agent"),
+            queue: Queue::new(Limits::default(), 1),
+            tasks: JoinSet::new(),
+            after: EffectNumber(9),
+            backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, 1),
+            is_lost: false,
+        };
+        let problem = Problem::new(409, ProblemCode::Conflict, "the numbers begin again");
+        let refused = Err(ClientError::Refused(Box::new(problem)));
+        assert_eq!(task.handle_listed(refused).0, Input::Restarted);
+        assert_eq!(task.after, EffectNumber(0));
+        // Any other failure is only a pause: what was listed is not listed again.
+        task.after = EffectNumber(9);
+        let problem = Problem::new(503, ProblemCode::NotReady, "starting");
+        let refused = Err(ClientError::Refused(Box::new(problem)));
+        assert_eq!(task.handle_listed(refused).0, Input::Tick);
+        assert_eq!(task.after, EffectNumber(9));
+    }
 
     #[tokio::test]
     async fn refused_outcome_leaves_its_lane() {

@@ -2,7 +2,7 @@
 //!
 //! - Each question has a time limit and ends in an answer; nothing is left open.
 //! - A model sees a picture only where second opinions are turned on (`llm.second_opinion`).
-//! - A picture that fails its check costs nothing. Tables and services need none.
+//! - Tables and services need no picture.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,6 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 use watchkeeper_llm::money::Money;
 
 use super::fields;
-use super::picture::checked_picture;
 use crate::references::ReferenceService;
 use crate::second_opinion::{Answer, Asker, Case, NoAnswer};
 
@@ -81,12 +80,6 @@ impl Sources {
     }
 
     async fn ask_model(&self, event: &Event) -> (SourceAnswer, Option<f64>) {
-        let Some(asker) = &self.asker else {
-            return (SourceAnswer::failed(NO_MODEL), None);
-        };
-        if let Err(why) = checked_picture(asker, event).await {
-            return (SourceAnswer::failed(why), None);
-        }
         match self.opinion(event).await {
             Ok(answer) => (answer.to_source(), Some(answer.cost.dollars())),
             Err(no) => (SourceAnswer::failed(no.why), no.cost.map(Money::dollars)),

@@ -18,7 +18,6 @@ use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::raw_json::object_in;
 use watchkeeper_llm::{CallOptions, Conversation, JobSpec};
 
-use super::picture::checked_picture;
 use crate::data_question::{DataQuestion, call_options};
 use crate::model_access::prepare_for;
 use crate::second_opinion::{Asker, Case};
@@ -50,11 +49,12 @@ async fn ask(
     schema: &Arc<Schema>,
     question: Option<&str>,
 ) -> Result<(SourceAnswer, Option<f64>), String> {
-    let file = checked_picture(asker, event).await?;
+    let case = Case::of(event);
+    let file = asker.picture(&case).await?;
     let mut job = asker.model.client().await?.start_job(JobSpec {
         name: format!("fields/{}", event.id),
         class: CallClass::Escalation,
-        rule: Case::of(event).qualified_rule(),
+        rule: case.qualified_rule(),
         tier: Tier::Small,
         detail: Detail::Medium,
         time: asker.timeout,

@@ -19,7 +19,6 @@ pub(crate) mod counts;
 mod fields;
 pub(crate) mod lookup_service;
 pub(crate) mod on_disk;
-mod picture;
 mod queue;
 mod report;
 pub(crate) mod service;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use watchkeeper_assistant::wording::single_line;
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, MAX_ASSESSMENT_TEXT,
 };
@@ -73,8 +74,7 @@ pub(super) fn new_assessment(event: &Event, chain: &Chain, done: &Final) -> NewA
         ChainResult::Decided => AssessmentAnswer::Approve,
         ChainResult::Person | ChainResult::Unknown => AssessmentAnswer::None,
     };
-    let line = done.reason.chars().filter(|c| !c.is_control());
-    let reason: String = line.collect();
+    let reason = single_line(&done.reason);
     NewAssessment {
         event: Some(event.id),
         assessment: Assessment {

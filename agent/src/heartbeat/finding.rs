@@ -34,22 +34,6 @@ pub enum Finding {
         /// Source of the pipeline.
         camera: SourceId,
     },
-    /// Far more events than usual at this hour.
-    PilingUp {
-        camera: SourceId,
-        /// Events in this hour so far.
-        events: u64,
-        /// Usual events of the whole hour.
-        usual: f64,
-    },
-    /// No event in an hour that always had some.
-    Silence {
-        camera: SourceId,
-        /// The hour of the day, 0 to 23.
-        hour: u8,
-        /// Usual events of the hour.
-        usual: f64,
-    },
     /// Messages wait while no session with the broker is up.
     NotDelivered {
         /// Number of messages.
@@ -94,8 +78,6 @@ impl Finding {
             Self::RuntimeAway => "runtime_away",
             Self::CameraOut { .. } => "camera_out",
             Self::PipelineFailed { .. } => "pipeline_failed",
-            Self::PilingUp { .. } => "piling_up",
-            Self::Silence { .. } => "silence",
             Self::NotDelivered { .. } => "not_delivered",
             Self::NotStored { .. } => "not_stored",
             Self::ChannelSilent { .. } => "channel_silent",
@@ -108,10 +90,7 @@ impl Finding {
     /// Camera of the finding, if any.
     pub const fn camera(&self) -> Option<&SourceId> {
         match self {
-            Self::CameraOut { camera, .. }
-            | Self::PipelineFailed { camera, .. }
-            | Self::PilingUp { camera, .. }
-            | Self::Silence { camera, .. } => Some(camera),
+            Self::CameraOut { camera, .. } | Self::PipelineFailed { camera, .. } => Some(camera),
             Self::RuntimeAway
             | Self::NotDelivered { .. }
             | Self::NotStored { .. }
@@ -140,9 +119,6 @@ impl Finding {
     pub fn mark(&self) -> String {
         match self {
             Self::CameraOut { state, .. } => format!("{state:?}"),
-            // Each doubling is reported.
-            Self::PilingUp { events, .. } => format!("{}", events.max(&1).ilog2()),
-            Self::Silence { hour, .. } => format!("{hour}"),
             Self::BudgetNearlySpent { percent, .. } => format!("{}", *percent >= 100),
             Self::TooManyReviews { day, .. } => day.to_string(),
             Self::RuntimeAway
@@ -161,8 +137,6 @@ impl Finding {
                 Severity::Critical
             }
             Self::CameraOut { .. }
-            | Self::PilingUp { .. }
-            | Self::Silence { .. }
             | Self::NotDelivered { .. }
             | Self::ChannelSilent { .. }
             | Self::TooManyReviews { .. } => Severity::Warning,
@@ -181,24 +155,6 @@ impl Finding {
                 "pipeline {pipeline} does not run, so it watches nothing of camera {camera}; see \
                  `watchkeeper pipelines` for the cause, and restart it with `watchkeeper \
                  pipelines resume {pipeline}`"
-            ),
-            Self::PilingUp {
-                camera,
-                events,
-                usual,
-            } => format!(
-                "camera {camera} has {} in this hour so far, where the whole hour usually has \
-                 {usual:.0}",
-                counted(*events, "event")
-            ),
-            Self::Silence {
-                camera,
-                hour,
-                usual,
-            } => format!(
-                "camera {camera} had no event from {hour}:00 to {}:00, where that hour usually \
-                 has {usual:.0}",
-                hour + 1
             ),
             Self::NotDelivered { waiting } => {
                 let (messages, verb) = match waiting {

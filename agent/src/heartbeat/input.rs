@@ -1,11 +1,10 @@
 //! Input of a heartbeat's check, as plain data.
 //!
 //! - What was not answered is absent, never empty: without a runtime no camera is judged.
-//! - Hours are those of the box's time zone; without a set clock there are none.
 
-use jiff::{SignedDuration, Zoned};
+use jiff::Zoned;
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::id::{ChannelId, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
 use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStatus};
@@ -41,14 +40,8 @@ pub struct RuntimeReport {
     pub cameras: Vec<Camera>,
     /// Pipelines that should run but failed.
     pub failed: Vec<FailedPipeline>,
-    /// Events since the last check.
-    pub events: Vec<CameraEvent>,
     /// Rules whose events need a person too often.
     pub review_shares: Vec<ReviewShare>,
-    /// Last journal record that was read.
-    pub cursor: EventSeq,
-    /// Whether records were skipped: too many, or deleted from the journal.
-    pub is_cut: bool,
 }
 
 /// State of one camera.
@@ -118,41 +111,6 @@ impl Camera {
             state,
             since: source.since,
         }
-    }
-}
-
-/// An event of a camera, with the hour of its start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CameraEvent {
-    pub camera: SourceId,
-    pub hour: Hour,
-}
-
-/// An hour in the box's time zone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Hour {
-    /// Hours since 1970, counted at the bounds of the box's hours: a change of the clock neither
-    /// skips a number nor repeats one.
-    pub number: i64,
-    /// Hour of the day, 0 to 23.
-    pub hour: u8,
-}
-
-impl Hour {
-    /// The hour that contains `at`.
-    pub(crate) fn from_zoned(at: &Zoned) -> Self {
-        // Some zones differ from UTC by half an hour.
-        let shift = at.offset().seconds().rem_euclid(3600);
-        Self {
-            number: (at.timestamp().as_second() + i64::from(shift)).div_euclid(3600),
-            hour: u8::try_from(at.hour()).unwrap_or(0).min(23),
-        }
-    }
-
-    /// The hour that contains the time `hours` before `at`.
-    pub(crate) fn before(at: &Zoned, hours: i64) -> Self {
-        let before = at.checked_sub(SignedDuration::from_hours(hours));
-        Self::from_zoned(before.as_ref().unwrap_or(at))
     }
 }
 

@@ -7,25 +7,14 @@ use std::time::Duration;
 
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use super::finding::Finding;
-use super::input::{Budget, Camera, CameraState, CheckInput, Hour, RuntimeReport};
-use super::rhythm::{ClosedHour, Rhythm};
+use super::input::{Budget, CameraState, CheckInput, RuntimeReport};
 use watchkeeper_client::clock::age;
 
 /// Shortest outage of a camera or pipeline that is reported.
 const MIN_OUTAGE: Duration = Duration::from_secs(300);
-/// Days that an hour must be known before events can pile up in it.
-const MIN_DAYS_PILING_UP: u32 = 3;
-/// Days that an hour must be known, with events on each, before it can be silent.
-const MIN_DAYS_SILENCE: u32 = 5;
-/// Multiple of the usual count from which events pile up.
-const PILING_UP_FACTOR: f64 = 5.0;
-/// Fewest events of an hour that can pile up.
-const MIN_PILING_UP: u64 = 20;
-/// Fewest usual events of an hour that can be silent.
-const MIN_USUAL: f64 = 3.0;
 /// Percentage from which a budget is nearly spent.
 const NEARLY_SPENT_PERCENT: u64 = 80;
 /// Fewest unanswered second opinions between two checks that are reported.
@@ -33,12 +22,9 @@ const MIN_GIVEN_UP: u64 = 3;
 /// Limit of findings reported per check, the most severe first; later checks report the others.
 pub(crate) const MAX_FINDINGS: usize = 32;
 
-/// What earlier checks reported and learned.
+/// What earlier checks reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct State {
-    /// Last journal record whose events were counted; absent before the first check.
-    pub cursor: Option<EventSeq>,
-    rhythm: Rhythm,
     /// Findings that were reported and still hold: key and mark.
     reported: BTreeMap<String, String>,
     /// News beyond [`MAX_FINDINGS`] at the last check: key and mark.
@@ -94,7 +80,7 @@ impl State {
         // While the runtime does not answer, findings of cameras stay as they were reported.
         if input.runtime.is_none() {
             let of_cameras = before.into_iter().filter(|(key, _)| {
-                ["camera_out/", "pipeline_failed/", "piling_up/", "silence/"]
+                ["camera_out/", "pipeline_failed/"]
                     .iter()
                     .any(|kind| key.starts_with(kind))
             });
@@ -124,8 +110,6 @@ impl State {
         }
         self.suspected = suspicions.now;
         if let Some(runtime) = &input.runtime {
-            self.cursor = Some(runtime.cursor);
-            self.find_unusual_hours(input, runtime, &mut findings);
             findings.extend(too_many_reviews(input, runtime));
         }
         let silent = input.failing_channels.iter().cloned();
@@ -137,61 +121,6 @@ impl State {
             findings.push(Finding::OpinionsGivenUp { number: given_up });
         }
         findings
-    }
-
-    /// Adds cameras with far more events than usual at this hour, or none.
-    fn find_unusual_hours(
-        &mut self,
-        input: &CheckInput,
-        runtime: &RuntimeReport,
-        found: &mut Vec<Finding>,
-    ) {
-        // Without a set clock there are no hours.
-        let Some(now) = &input.local else {
-            return;
-        };
-        let is_live = |camera: &&Camera| camera.state == CameraState::Live;
-        let live = runtime.cameras.iter().filter(is_live).map(|c| c.id.clone());
-        let live: Vec<SourceId> = live.collect();
-        let all: Vec<SourceId> = runtime.cameras.iter().map(|c| c.id.clone()).collect();
-        self.rhythm.keep_only(&all);
-        let events = runtime.events.iter().map(|e| (&e.camera, e.hour));
-        let closed = self.rhythm.take(now, events, &live, runtime.is_cut);
-        for camera in &live {
-            let events = self.rhythm.so_far(camera);
-            let usual = self.rhythm.usual(camera, Hour::from_zoned(now).hour);
-            let is_more = events as f64 >= PILING_UP_FACTOR * usual.mean;
-            if usual.days >= MIN_DAYS_PILING_UP && events >= MIN_PILING_UP && is_more {
-                found.push(Finding::PilingUp {
-                    camera: camera.clone(),
-                    events,
-                    usual: usual.mean,
-                });
-            }
-        }
-        if closed.is_empty() {
-            // Within the hour, the silence of the hour before still holds.
-            found.extend(self.still_silent(now, &live));
-        }
-        found.extend(closed.into_iter().flat_map(silences));
-    }
-
-    /// Silences of the hour before, which hold until this hour is over.
-    fn still_silent(&self, now: &Zoned, live: &[SourceId]) -> Vec<Finding> {
-        let before = Hour::before(now, 1).hour;
-        let silent = live.iter().filter_map(|camera| {
-            let finding = Finding::Silence {
-                camera: camera.clone(),
-                hour: before,
-                usual: self.rhythm.usual(camera, before).mean,
-            };
-            let (key, mark) = (finding.key(), finding.mark());
-            let is_known = [&self.reported, &self.deferred]
-                .iter()
-                .any(|known| known.get(&key) == Some(&mark));
-            (is_known && self.rhythm.so_far(camera) == 0).then_some(finding)
-        });
-        silent.collect()
     }
 }
 
@@ -255,18 +184,6 @@ fn camera_key(camera: &SourceId) -> String {
 
 fn pipeline_key(pipeline: &PipelineId) -> String {
     format!("pipeline/{pipeline}")
-}
-
-fn silences(closed: ClosedHour) -> impl Iterator<Item = Finding> {
-    let silent = closed.cameras.into_iter().filter(|(_, events, usual)| {
-        let always = usual.days >= MIN_DAYS_SILENCE && usual.active_days >= MIN_DAYS_SILENCE;
-        *events == 0 && always && usual.mean >= MIN_USUAL
-    });
-    silent.map(move |(camera, _, usual)| Finding::Silence {
-        camera,
-        hour: closed.hour,
-        usual: usual.mean,
-    })
 }
 
 /// Finds rules whose events need a person too often. Without a set clock there is no day.

@@ -1,6 +1,6 @@
-//! The heartbeat: a periodic check of cameras, pipelines, event counts, delivery and budget.
+//! The heartbeat: a periodic check of cameras, pipelines, reviews, delivery and budget.
 //!
-//! - [`input`]: what a check reads. [`rhythm`]: usual event counts per hour. [`finding`]: results.
+//! - [`input`]: what a check reads. [`finding`]: results.
 //! - [`judge`]: which findings are news. [`on_disk`]: the stored state.
 //! - [`prompt`]: the question for the language model.
 //! - [`look`]: which frames a model looks at, and what it reports.
@@ -21,7 +21,6 @@ pub mod look;
 pub(crate) mod looker;
 pub mod on_disk;
 pub mod prompt;
-pub mod rhythm;
 
 pub use finding::Finding;
 pub use input::CheckInput;

@@ -43,7 +43,7 @@ pub fn restore(store: &dyn Store, folder: &Path) -> Result<Option<StoredHeartbea
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use watchkeeper_contract::id::EventSeq;
+    use watchkeeper_contract::id::SourceId;
     use watchkeeper_contract::time::TimeQuality;
     use watchkeeper_store::{Batch, MemoryStore};
 
@@ -58,7 +58,7 @@ mod tests {
         let (store, folder) = (MemoryStore::new(), Path::new("/state"));
         assert_eq!(restore(&store, folder).unwrap(), None);
         let mut state = State::default();
-        state.cursor = Some(EventSeq(9));
+        state.looked = SourceId::new("gate").ok();
         let at = Wall {
             unix_ms: 5,
             quality: TimeQuality::Synced,

@@ -36,7 +36,7 @@ pub(crate) mod scheduler;
 pub mod service;
 pub mod status;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod trigger;
 pub(crate) mod view;
 

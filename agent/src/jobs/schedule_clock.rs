@@ -7,6 +7,7 @@
 //! - A time at which no job was started is logged, and reported if a start was tried.
 //! - While a schedule does not work, its plan is checked again every [`TICK`].
 //! - A schedule starts no job while its last one runs or waits.
+//! - The cursor is stored with what a record asks for; else every [`SAVE_EVERY`] records.
 
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use super::scheduled_plan;
 use super::service::JobService;
 use super::status::ScheduleStatus;
 use super::trigger::{self, TriggerEvent};
+use crate::journal_tail::SAVE_EVERY;
 use crate::notify::message::Notice;
 
 /// Longest pause between two looks at the clock: it may be set.
@@ -39,6 +41,8 @@ pub(super) struct ScheduleClock {
     stored: StoredSchedules,
     /// State as of the last write.
     written: StoredSchedules,
+    /// Number of the last record that was considered.
+    cursor: Option<u64>,
     file: ScheduleFile,
     jobs: JobService,
     /// Why each schedule does not work.
@@ -94,6 +98,7 @@ impl ScheduleClock {
         Self {
             schedules,
             stored: known,
+            cursor: stored.cursor,
             written: stored,
             file,
             jobs,
@@ -129,7 +134,8 @@ impl ScheduleClock {
         }
     }
 
-    /// Takes the next record, if there is one, and the cursor behind it.
+    /// Takes the next record and the cursor behind it. Without a record the cursor moved to another
+    /// place of the journal, or to the start of a new one.
     pub(super) fn take(&mut self, event: Option<&Event>, cursor: u64) {
         for schedule in &self.schedules {
             if let Trigger::On(filter) = &schedule.trigger
@@ -140,16 +146,31 @@ impl ScheduleClock {
                 stored.trigger.push(event);
             }
         }
-        self.stored.cursor = Some(cursor);
+        self.cursor = Some(cursor);
+        let written = self.written.cursor;
+        let is_far = written.is_none_or(|written| cursor.abs_diff(written) >= SAVE_EVERY);
+        if event.is_none() || is_far {
+            self.stored.cursor = self.cursor;
+        }
     }
 
     /// Stores the state if it changed; a failed write is repeated at the next call.
     pub(super) fn save(&mut self) {
         if self.stored != self.written {
+            self.stored.cursor = self.cursor;
             match self.file.write(&self.stored) {
                 Ok(()) => self.written = self.stored.clone(),
                 Err(error) => tracing::error!(%error, "jobs: schedules can't be stored"),
             }
+        }
+    }
+
+    /// Stores the cursor at the stop: the next start reads no record again, perhaps with other
+    /// schedules. With another change that is not stored, the cursor stays behind it.
+    pub(super) fn save_cursor(&mut self) {
+        if self.stored == self.written {
+            self.stored.cursor = self.cursor;
+            self.save();
         }
     }
 
@@ -158,7 +179,7 @@ impl ScheduleClock {
     pub(super) fn start_when_due(&mut self, place: usize, now: Timestamp) -> Option<Notice> {
         let schedule = self.schedules.get(place)?;
         let stored = self.stored.schedules.get(&schedule.name)?;
-        if stored.last.as_ref().is_some_and(|last| !last.is_settled) {
+        if stored.last.as_ref().is_some_and(|last| !last.is_finished) {
             return None;
         }
         let mut next = stored.clone();
@@ -181,7 +202,7 @@ impl ScheduleClock {
                 next.last = Some(LastRun {
                     due,
                     job,
-                    is_settled: false,
+                    is_finished: false,
                 });
                 self.stored.schedules.insert(name, next);
                 self.set_trouble(place, None);
@@ -276,7 +297,7 @@ impl ScheduleClock {
     }
 
     /// Deals with the end of a schedule's last job: old jobs are removed, a failure is reported.
-    pub(super) fn settle_ended(&mut self, place: usize) -> Option<Notice> {
+    pub(super) fn finish_ended(&mut self, place: usize) -> Option<Notice> {
         let schedule = self.schedules.get(place)?;
         let last = self
             .stored
@@ -284,14 +305,14 @@ impl ScheduleClock {
             .get_mut(&schedule.name)?
             .last
             .as_mut()?;
-        if last.is_settled || self.jobs.is_active(&last.job) {
+        if last.is_finished || self.jobs.is_active(&last.job) {
             return None;
         }
         let state = self.jobs.state(&last.job);
         if matches!(state, Some(JobState::Running | JobState::Waiting)) {
             return None;
         }
-        last.is_settled = true;
+        last.is_finished = true;
         if let Some(keep) = schedule.keep_last {
             self.jobs.keep_last(&schedule.name, keep);
         }

@@ -44,7 +44,8 @@ pub(super) struct LastRun {
     pub(super) due: Timestamp,
     pub(super) job: String,
     /// Whether its end was dealt with.
-    pub(super) is_settled: bool,
+    #[serde(rename = "is_settled")]
+    pub(super) is_finished: bool,
 }
 
 /// The file of the schedules' state.

@@ -75,17 +75,30 @@ async fn run(
     let has_events = |schedule: &ScheduleConfig| matches!(schedule.trigger, Trigger::On(_));
     let mut journal = (setup.schedules.iter().any(has_events))
         .then(|| JournalTail::new("schedules", setup.runtime, stored.cursor.map(EventSeq)));
-    let mut advances = jobs.subscribe();
+    let advances = jobs.subscribe();
     let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
-    while !*closing.borrow() {
+    tokio::select! {
+        biased;
+        () = closed(closing) => {}
+        () = follow(&mut clock, &mut journal, advances, &notices) => {}
+    }
+    clock.save_cursor();
+}
+
+/// Deals with records, times and the ends of jobs until the agent's loop has ended.
+async fn follow(
+    clock: &mut ScheduleClock,
+    journal: &mut Option<JournalTail>,
+    mut advances: watch::Receiver<u64>,
+    notices: &mpsc::Sender<JobNotice>,
+) {
+    loop {
         advances.borrow_and_update();
-        tokio::select! {
-            biased;
-            () = closed(closing.clone()) => return,
-            is_settled = settle(&mut clock, &notices) => if !is_settled { return },
+        if !run_due(clock, notices).await {
+            return;
         }
         let record = async {
-            match &mut journal {
+            match journal {
                 Some(journal) => {
                     let event = journal.next().await;
                     (event, journal.cursor().0)
@@ -96,7 +109,6 @@ async fn run(
         let pause = clock.pause(Timestamp::now());
         tokio::select! {
             biased;
-            () = closed(closing.clone()) => return,
             (event, cursor) = record => clock.take(event.as_deref(), cursor),
             () = next_advance(&mut advances) => {}
             () = tokio::time::sleep(pause) => {}
@@ -132,11 +144,11 @@ async fn read_state(
 
 /// Deals with what has ended and starts what is due, schedule by schedule. Returns false if the
 /// loop has ended: the next agent reports what was not.
-async fn settle(clock: &mut ScheduleClock, notices: &mpsc::Sender<JobNotice>) -> bool {
+async fn run_due(clock: &mut ScheduleClock, notices: &mpsc::Sender<JobNotice>) -> bool {
     let (now, deadline) = (Timestamp::now(), Instant::now() + STORE_TIMEOUT);
     clock.check_again(Instant::now());
     for place in 0..clock.len() {
-        if let Some(failed) = clock.settle_ended(place)
+        if let Some(failed) = clock.finish_ended(place)
             && !report(notices, failed, deadline).await
         {
             return false;

@@ -7,7 +7,7 @@ use watchkeeper_config::{AuditConfig, JobLimitsConfig};
 use super::{JobService, ToolSetup};
 
 /// Jobs of an agent whose state is below `home`, without a runtime.
-pub(super) fn service(home: &Path) -> JobService {
+pub(crate) fn service(home: &Path) -> JobService {
     let audit = AuditConfig {
         max_bytes: 1 << 20,
         max_days: 1,

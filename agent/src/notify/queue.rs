@@ -197,7 +197,7 @@ impl DeliveryQueue {
         }
     }
 
-    /// Position in the journal: no record up to this one has an unsettled notification.
+    /// Position in the journal: no record up to this one has an unfinished notification.
     pub(crate) fn reached(&self) -> EventSeq {
         // The minimum of all, because a waiting notification may be of an older journal.
         let open = self.waiting.iter().filter_map(|waiting| waiting.seq);

@@ -1,5 +1,5 @@
-//! Asks a model about one event: fetches the picture, asks the small model and, in doubt, the large
-//! one.
+//! Asks a model about one event: fetches and checks the picture, asks the small model and, in
+//! doubt, the large one.
 //!
 //! The blueprint of the triage job sets the steps and the cost limit.
 //!
@@ -7,12 +7,14 @@
 //! - It runs as its own task. Every error becomes one sentence.
 //! - Without a valid blueprint nothing is asked: an invalid file may name the only provider that
 //!   may see pictures.
+//! - A picture that fails its check is shown to no model and costs nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::json;
+use watchkeeper_evidence::picture;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::money::Money;
@@ -62,9 +64,7 @@ impl Asker {
 
     async fn answer(&self, case: &Case) -> Result<Answer, NoAnswer> {
         let blueprint = self.blueprint().await?;
-        let media = case.picture().ok_or("the event has no picture")?;
-        let file = self.runtime.media(&media.id).await;
-        let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
+        let file = self.picture(case).await?;
         let client = self.model.client().await?;
         let spec = self.job(case, blueprint.model.tier(), first_detail(&blueprint));
         let mut small = start_job(&client, &blueprint, spec)?;
@@ -74,7 +74,7 @@ impl Asker {
             ..why.into()
         })?;
         let first = answer_of(&small, opinion);
-        let mut large = client.start_job(self.job(case, Tier::Medium, Detail::Medium));
+        let mut large = client.start_job(self.job(case, Tier::Large, Detail::Medium));
         // No large model is asked after a blueprint of one step or with a model of its own, a
         // spent limit, or with a single model.
         let has_own = blueprint.named_model.is_some();
@@ -97,6 +97,19 @@ impl Asker {
             // The doubtful opinion of the small model still counts.
             Err(_) => Answer { cost, ..first },
         })
+    }
+
+    /// Fetches the picture of a case and checks its format, size and pixels.
+    ///
+    /// # Errors
+    /// A sentence: it has none, the runtime does not answer, or no model may see such a file.
+    pub(crate) async fn picture(&self, case: &Case) -> Result<Bytes, String> {
+        let media = case.picture().ok_or("the event has no picture")?;
+        let file = self.runtime.media(&media.id).await;
+        let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
+        let checked = file.clone();
+        blocking(move || picture::check(&[&checked]).map_err(|e| e.to_string())).await?;
+        Ok(file)
     }
 
     /// Reads the blueprint of the job, for each event: a user may have changed it.
@@ -159,7 +172,10 @@ fn answer_of(job: &Job, opinion: Opinion) -> Answer {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use axum::Router;
+    use axum::routing::get;
     use watchkeeper_assistant::blueprint::{BlueprintName, read};
     use watchkeeper_assistant::llm::LazyLlmClient;
     use watchkeeper_assistant::trace::{AGENT, Trace};
@@ -205,6 +221,50 @@ mod tests {
             why.why.starts_with("the blueprint triage can't be used"),
             "{why:?}"
         );
+    }
+
+    /// Serves `file` under every media id; returns how often it was fetched.
+    fn serve(socket: &Path, file: Bytes) -> Arc<AtomicUsize> {
+        let fetched = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&fetched);
+        let media = move || async move {
+            count.fetch_add(1, Ordering::Relaxed);
+            file
+        };
+        let listener = tokio::net::UnixListener::bind(socket).unwrap();
+        let router = Router::new().route("/v1/media/{id}", get(media));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        fetched
+    }
+
+    #[tokio::test]
+    async fn picture_is_fetched_once_and_checked_before_the_model() {
+        let home = tempfile::tempdir().unwrap();
+        let mut png = Vec::new();
+        let image = image::DynamicImage::new_rgb8(64, 48);
+        let format = image::ImageFormat::Png;
+        image
+            .write_to(&mut std::io::Cursor::new(&mut png), format)
+            .unwrap();
+        let gif = Bytes::from_static(b"GIF89a is no picture for a model");
+        for (name, file, why) in [
+            ("gif.sock", gif, "neither JPEG, PNG nor WebP"),
+            // The model has no time to answer.
+            ("png.sock", png.into(), "gave no answer within"),
+        ] {
+            let socket = home.path().join(name);
+            let fetched = serve(&socket, file);
+            let asker = Asker {
+                runtime: RuntimeClient::new(&socket).unwrap(),
+                timeout: Duration::ZERO,
+                ..asker(home.path())
+            };
+            let case = Case::of(&doubtful(1, 1, Severity::Warning));
+            let no = Arc::new(asker).ask(case).await.unwrap_err();
+            assert!(no.why.contains(why), "{no:?}");
+            assert_eq!(no.cost, Some(Money::ZERO));
+            assert_eq!(fetched.load(Ordering::Relaxed), 1, "{name}");
+        }
     }
 
     #[test]

@@ -113,6 +113,10 @@ async fn invalid_and_expired_requests_never_reach_the_runtime() {
     fixture.status("deploy", "1", "rejected");
     fixture.request("reboot", "2", &json!({}));
     fixture.status("reboot", "2", "rejected");
+    fixture.request("stop", "at-10:00", &json!({"pipeline": "door"}));
+    let invalid = fixture.status("stop", "at-10:00", "rejected");
+    let reason = invalid["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("use 1 to 64 letters"), "{invalid:#}");
     fixture.request(
         "stop",
         "3",

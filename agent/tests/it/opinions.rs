@@ -510,7 +510,7 @@ async fn missing_picture_or_key_makes_no_call_and_is_the_reason() {
         "{opinion:#}"
     );
     fixture.runtime.keeps_picture(b"no picture".to_vec());
-    fixture.expect_stands("the picture can't be read");
+    fixture.expect_stands("neither JPEG, PNG nor WebP");
     let no_key = |opinions: &mut OpinionSetup| {
         opinions.llm.key = None;
         opinions.llm.key_file = Some("/nowhere/key".into());

@@ -6,7 +6,7 @@
 //! - A request that is written again is parsed as the same request.
 
 use watchkeeper_agent::fleet::command::OperationName;
-use watchkeeper_agent::fleet::mqtt::{Inbound, Topics, parse_request};
+use watchkeeper_agent::fleet::mqtt::{Inbound, RequestTopic, Topics, parse_request};
 use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -25,12 +25,13 @@ pub(super) fn mqtt(input: &[u8]) {
         match topics.parse(&topic) {
             None => {}
             Some(Inbound::State) => assert_eq!(topic, topics.state()),
-            Some(Inbound::Request {
+            Some(Inbound::Request(RequestTopic {
                 operation,
                 id,
                 raw_operation,
-            }) => {
-                let answer = topics.status(raw_operation, &id);
+                raw_id,
+            })) => {
+                let answer = topics.status(raw_operation, raw_id);
                 assert!(!answer.contains(['+', '#', '\0']), "{answer:?}");
                 assert!(
                     answer.len() <= usize::from(u16::MAX),
@@ -40,9 +41,9 @@ pub(super) fn mqtt(input: &[u8]) {
                 assert!(answer.starts_with(topics.root()));
                 assert_eq!(
                     topic,
-                    format!("{}/cmd/{raw_operation}/{id}/req", topics.root())
+                    format!("{}/cmd/{raw_operation}/{raw_id}/req", topics.root())
                 );
-                if let Ok(known) = operation {
+                if let (Ok(known), Ok(id)) = (operation, id) {
                     assert_eq!(topics.request(known, &id), topic);
                     if let Err(reason) = parse_request(known, payload) {
                         assert!(!reason.trim().is_empty());

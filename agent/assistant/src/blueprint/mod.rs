@@ -52,7 +52,7 @@ impl ModelSize {
     pub const fn tier(self) -> Tier {
         match self {
             Self::Small => Tier::Small,
-            Self::Large => Tier::Medium,
+            Self::Large => Tier::Large,
         }
     }
 

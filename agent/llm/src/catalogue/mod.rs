@@ -122,7 +122,7 @@ impl Catalogue {
             next.models.insert(key, model);
         }
         for provider in next.providers.values() {
-            for tier in [Tier::Small, Tier::Medium, Tier::Large] {
+            for tier in [Tier::Small, Tier::Large] {
                 let id = provider.model_id(tier);
                 next.model(&provider.name, id)
                     .map_err(|e| wrong(format!("providers.{}", provider.name), e.to_string()))?;

@@ -55,21 +55,8 @@ pub enum ThinkingStyle {
 pub enum Tier {
     /// Verdicts and triage.
     Small,
-    /// Set-up of a pipeline.
-    Medium,
-    /// Tasks beyond the medium model.
+    /// Set-up of a pipeline, and doubt of the small one.
     Large,
-}
-
-impl Tier {
-    /// Returns the next lower tier; the small one stays.
-    #[must_use]
-    pub const fn below(self) -> Self {
-        match self {
-            Self::Small | Self::Medium => Self::Small,
-            Self::Large => Self::Medium,
-        }
-    }
 }
 
 /// Server of models.
@@ -87,7 +74,6 @@ pub struct Provider {
     pub needs_key: bool,
     pub max_request_bytes: usize,
     pub(super) small: String,
-    pub(super) medium: String,
     pub(super) large: String,
 }
 
@@ -96,7 +82,6 @@ impl Provider {
     pub fn model_id(&self, tier: Tier) -> &str {
         match tier {
             Tier::Small => &self.small,
-            Tier::Medium => &self.medium,
             Tier::Large => &self.large,
         }
     }

@@ -67,11 +67,7 @@ impl Client {
                 .unwrap_or(provider.model_id(tier));
             parts.catalogue.model(&provider.name, id)
         };
-        let (small, medium, large) = (
-            model(Tier::Small)?,
-            model(Tier::Medium)?,
-            model(Tier::Large)?,
-        );
+        let (small, large) = (model(Tier::Small)?, model(Tier::Large)?);
         let transport = Transport::new(
             &provider,
             parts.key,
@@ -80,7 +76,6 @@ impl Client {
         )?;
         let shared = Arc::new(Shared {
             small,
-            medium,
             large,
             retry: settings.retry,
             transport,
@@ -108,8 +103,8 @@ impl Client {
         }
     }
 
-    /// Starts a job. Above the soft limit of the budget it gets the next smaller model and less
-    /// detail than it asks for.
+    /// Starts a job. Above the soft limit of the budget it gets the small model and less detail
+    /// than it asks for.
     #[must_use]
     pub fn start_job(&self, spec: JobSpec) -> Job {
         start(&self.shared, spec, None)
@@ -162,7 +157,7 @@ fn start(shared: &Arc<Shared>, mut spec: JobSpec, model: Option<Model>) -> Job {
     let now = shared.clock.now();
     let (tier, detail) = match shared.ledger.economy(now, shared.clock.wall()) {
         Economy::Full => (spec.tier, spec.detail),
-        Economy::Reduced => (spec.tier.below(), Detail::Low),
+        Economy::Reduced => (Tier::Small, Detail::Low),
     };
     let model = model.unwrap_or_else(|| shared.model(tier).clone());
     Job::new(shared.clone(), spec, model, detail, now)

@@ -21,8 +21,6 @@ pub struct Settings {
     pub program: Option<PathBuf>,
     /// Overrides the provider's small model.
     pub small: Option<String>,
-    /// Overrides the provider's medium model.
-    pub medium: Option<String>,
     /// Overrides the provider's large model.
     pub large: Option<String>,
     pub retry: RetryRules,
@@ -42,7 +40,6 @@ impl Settings {
             base_url: None,
             program: None,
             small: None,
-            medium: None,
             large: None,
             retry: RetryRules::default(),
             breaker: BreakerRules::default(),
@@ -55,7 +52,6 @@ impl Settings {
     pub(super) fn override_of(&self, tier: Tier) -> Option<&str> {
         match tier {
             Tier::Small => self.small.as_deref(),
-            Tier::Medium => self.medium.as_deref(),
             Tier::Large => self.large.as_deref(),
         }
     }

@@ -16,7 +16,6 @@ pub(super) struct Shared {
     pub(super) provider: Provider,
     pub(super) catalogue: Catalogue,
     pub(super) small: Model,
-    pub(super) medium: Model,
     pub(super) large: Model,
     pub(super) retry: RetryRules,
     pub(super) transport: Transport,
@@ -32,7 +31,6 @@ impl Shared {
     pub(super) fn model(&self, tier: Tier) -> &Model {
         match tier {
             Tier::Small => &self.small,
-            Tier::Medium => &self.medium,
             Tier::Large => &self.large,
         }
     }

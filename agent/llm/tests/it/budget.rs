@@ -32,7 +32,7 @@ async fn cost_is_reported_usage_at_the_catalogue_s_price() {
 
 #[tokio::test]
 async fn spent_day_refuses_calls_until_the_next_day() {
-    // One call may cost up to $0.01 on the medium model.
+    // One call may cost up to $0.01 on the large model.
     let day = Money(15_000_000);
     let steps = (0..9).map(|_| {
         let mut step = Step::text("yes");
@@ -49,7 +49,7 @@ async fn spent_day_refuses_calls_until_the_next_day() {
         |_| {},
     )
     .await;
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     ask(&mut job, &verdict_talk(), &ASK)
         .await
         .expect("the first");
@@ -61,7 +61,7 @@ async fn spent_day_refuses_calls_until_the_next_day() {
     assert_eq!(bench.server.requests().len(), 1);
     assert!(bench.client.report().day <= day);
     bench.clock.pass(Duration::from_secs(24 * 3600));
-    ask(&mut bench.job(Tier::Medium), &verdict_talk(), &ASK)
+    ask(&mut bench.job(Tier::Large), &verdict_talk(), &ASK)
         .await
         .expect("a new day");
     bench.check();
@@ -79,7 +79,7 @@ async fn budget_is_checked_before_every_attempt() {
         |_| {},
     )
     .await;
-    let refused = ask(&mut bench.job(Tier::Medium), &setup_talk(), &ASK).await;
+    let refused = ask(&mut bench.job(Tier::Large), &setup_talk(), &ASK).await;
     assert!(
         matches!(
             refused,
@@ -121,7 +121,7 @@ async fn job_above_the_soft_limit_gets_a_smaller_model() {
         ..limits()
     };
     let bench = Bench::with(limits, [Step::text("yes")], |_| {}).await;
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     assert_eq!(job.detail(), Detail::Low);
     ask(&mut job, &verdict_talk(), &ASK).await.expect("answer");
     assert_eq!(
@@ -155,7 +155,7 @@ async fn unwritable_ledger_sends_nothing_and_keeps_a_paid_answer() {
 #[tokio::test]
 async fn dropped_attempt_counts_in_full() {
     let bench = Bench::new([Step::text("yes").with(Fault::Stall)]).await;
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     let talk = verdict_talk();
     {
         let asked = ask(&mut job, &talk, &ASK);

@@ -35,7 +35,7 @@ async fn play(how: &CallOptions) {
         ..Settings::default()
     });
     let bench = Bench::over(server.await.expect("server"));
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     let mut talk: Conversation = setup_talk();
 
     let call = json!({"name": "get_snapshot", "arguments": {"camera": "dock"}});
@@ -86,7 +86,7 @@ async fn refused_request_never_reaches_the_folder() {
         ..Settings::default()
     });
     let bench = Bench::over(server.await.expect("server"));
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     assert!(ask(&mut job, &setup_talk(), &ASK).await.is_err());
     assert!(!folder.path().join("0001.request.json").exists());
 }

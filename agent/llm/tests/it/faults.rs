@@ -50,7 +50,7 @@ async fn is_overcome(faults: &[Fault]) -> (Bench, Bench) {
             .chain([last])
     };
     let setup = Bench::new(steps(look())).await;
-    let reply = ask(&mut setup.job(Tier::Medium), &setup_talk(), &SETUP)
+    let reply = ask(&mut setup.job(Tier::Large), &setup_talk(), &SETUP)
         .await
         .expect("a call");
     is_called_once(&reply);
@@ -102,7 +102,7 @@ async fn overloaded_provider_is_asked_four_times() {
     let overloaded = || Fault::Overloaded;
     is_overcome(&[overloaded(), overloaded(), overloaded()]).await;
     let bench = Bench::new((0..4).map(|_| Step::from(overloaded()))).await;
-    let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let result = ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP).await;
     assert_eq!(failed(result), (AttemptErrorKind::Overloaded, 4));
     assert_eq!(
         bench.client.report().day.0,
@@ -117,11 +117,11 @@ async fn five_failures_suspend_the_provider() {
     let bench = Bench::new((0..5).map(|_| Step::from(Fault::Overloaded))).await;
     let talk = setup_talk();
     assert!(
-        ask(&mut bench.job(Tier::Medium), &talk, &SETUP)
+        ask(&mut bench.job(Tier::Large), &talk, &SETUP)
             .await
             .is_err()
     );
-    let result = ask(&mut bench.job(Tier::Medium), &talk, &SETUP).await;
+    let result = ask(&mut bench.job(Tier::Large), &talk, &SETUP).await;
     let said = result.expect_err("suspended").to_string();
     assert!(
         said.contains("calls to it are suspended for 5 min more"),
@@ -131,7 +131,7 @@ async fn five_failures_suspend_the_provider() {
     bench.clock.pass(Duration::from_secs(300));
     bench.server.add([look()]);
     is_called_once(
-        &ask(&mut bench.job(Tier::Medium), &talk, &SETUP)
+        &ask(&mut bench.job(Tier::Large), &talk, &SETUP)
             .await
             .expect("again"),
     );
@@ -144,7 +144,7 @@ async fn each_provider_is_suspended_by_its_own_failures() {
     let first = Bench::new([look()]).await;
     let both = first.client.clone().with_second(second.client.clone());
     for _ in 0..2 {
-        let asked = ask(&mut second.job(Tier::Medium), &setup_talk(), &SETUP).await;
+        let asked = ask(&mut second.job(Tier::Large), &setup_talk(), &SETUP).await;
         assert!(asked.is_err());
     }
     let open: Vec<(&str, bool)> = both
@@ -152,7 +152,7 @@ async fn each_provider_is_suspended_by_its_own_failures() {
         .map(|(name, open)| (name, open.is_some()))
         .collect();
     assert_eq!(open, [("claude", false), ("local", true)]);
-    let reply = ask(&mut first.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let reply = ask(&mut first.job(Tier::Large), &setup_talk(), &SETUP).await;
     is_called_once(&reply.expect("the first answers"));
 }
 
@@ -166,7 +166,7 @@ async fn stream_without_its_last_event_is_retried() {
     let bench = Bench::new([look().with(Fault::NoMessageStop), look()]).await;
     let mut again = 0;
     let talk = setup_talk();
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     let reply = job.ask(&talk, &SETUP, &mut |_, _| again += 1).await;
     is_called_once(&reply.expect("a call"));
     assert_eq!(again, 1);
@@ -192,7 +192,7 @@ async fn silent_provider_times_out() {
         };
     })
     .await;
-    let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let result = ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP).await;
     assert_eq!(failed(result), (AttemptErrorKind::Silent, 2));
     bench.check();
 }
@@ -200,7 +200,7 @@ async fn silent_provider_times_out() {
 #[tokio::test]
 async fn error_within_a_call_s_input_gives_no_call() {
     let bench = Bench::new([look().with(Fault::ErrorInToolInput), look()]).await;
-    let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let reply = ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP).await;
     is_called_once(&reply.expect("a call"));
     assert_eq!(bench.server.requests().len(), 2);
     bench.check();
@@ -211,13 +211,13 @@ async fn invalid_arguments_are_asked_for_once_more() {
     let bad = || look().with(Fault::InvalidArguments);
     let bench = Bench::new([bad(), look()]).await;
     is_called_once(
-        &ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP)
+        &ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP)
             .await
             .expect("a call"),
     );
     bench.check();
     let bench = Bench::new([bad(), bad()]).await;
-    let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let result = ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP).await;
     assert_eq!(failed(result), (AttemptErrorKind::Malformed, 2));
     bench.check();
 }
@@ -231,7 +231,7 @@ async fn refusal_is_final_and_not_used() {
         })
     };
     let setup = Bench::new([refused(look())]).await;
-    let result = ask(&mut setup.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let result = ask(&mut setup.job(Tier::Large), &setup_talk(), &SETUP).await;
     assert_eq!(failed(result), (AttemptErrorKind::Refused, 1));
     let opinion = Bench::new([refused(Step::text("no"))]).await;
     let result = ask(&mut opinion.job(Tier::Small), &verdict_talk(), &verdict()).await;
@@ -246,7 +246,7 @@ async fn truncated_call_gets_more_output_once() {
     let cut = || look().with(Fault::TruncatedCall);
     let bench = Bench::new([cut(), look()]).await;
     is_called_once(
-        &ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP)
+        &ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP)
             .await
             .expect("a call"),
     );
@@ -259,7 +259,7 @@ async fn truncated_call_gets_more_output_once() {
     assert_eq!(room, [json!(2_000), json!(4_000)]);
     bench.check();
     let bench = Bench::new([cut(), cut()]).await;
-    let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let result = ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP).await;
     assert_eq!(failed(result), (AttemptErrorKind::TruncatedCall, 2));
     bench.check();
 }
@@ -269,7 +269,7 @@ async fn whole_call_at_the_output_limit_is_not_run() {
     let mut step = look();
     step.reply.stop = Some("max_tokens".to_owned());
     let bench = Bench::new([step, look()]).await;
-    let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &verdict())
+    let reply = ask(&mut bench.job(Tier::Large), &setup_talk(), &verdict())
         .await
         .expect("a call");
     is_called_once(&reply);
@@ -284,7 +284,7 @@ async fn unknown_events_are_skipped_and_sent_back() {
         Step::text("done"),
     ])
     .await;
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     let mut talk = setup_talk();
     let reply = ask(&mut job, &talk, &SETUP).await.expect("a call");
     is_called_once(&reply);
@@ -317,7 +317,7 @@ async fn unknown_stop_reason_counts_as_truncated() {
         .expect("text");
     assert_eq!(reply.stop, StopReason::Other("tired".to_owned()));
     is_called_once(
-        &ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP)
+        &ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP)
             .await
             .expect("a call"),
     );
@@ -340,7 +340,7 @@ async fn refusals_of_a_proxy_are_classified_by_status() {
             body: "<html>\n<h1>No</h1>".to_owned(),
         };
         let bench = Bench::new([Step::from(fault)]).await;
-        let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
+        let result = ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP).await;
         let error = result.as_ref().expect_err("refused");
         assert!(error.in_full().contains("<h1>No</h1>"), "{error:?}");
         assert!(!error.to_string().contains("<h1>"), "{error}");
@@ -358,7 +358,7 @@ async fn login_page_is_not_an_answer() {
     };
     for ask_as in [SETUP.clone(), verdict()] {
         let bench = Bench::new([Step::from(portal.clone()), Step::from(portal.clone())]).await;
-        let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &ask_as).await;
+        let result = ask(&mut bench.job(Tier::Large), &setup_talk(), &ask_as).await;
         assert_eq!(failed(result).0, AttemptErrorKind::Malformed);
         bench.check();
     }
@@ -400,7 +400,7 @@ async fn lost_network_costs_nothing_and_names_the_remedy() {
 async fn pause_longer_than_the_job_ends_it() {
     let retry_after = Some("121".to_owned());
     let bench = Bench::new([Step::from(Fault::RateLimited { retry_after })]).await;
-    let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    let result = ask(&mut bench.job(Tier::Large), &setup_talk(), &SETUP).await;
     let said = result.expect_err("too late").to_string();
     assert!(
         said.starts_with("the model gave no answer within the job's 120 s"),

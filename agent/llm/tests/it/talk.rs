@@ -48,7 +48,7 @@ async fn play(how: CallOptions, chunk: Option<usize>) -> (Bench, Conversation) {
         step
     });
     let bench = Bench::new(steps).await;
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     let mut talk = setup_talk();
     loop {
         let reply = ask(&mut job, &talk, &how).await.expect("answer");
@@ -84,7 +84,7 @@ async fn streamed_and_whole_answers_give_one_conversation() {
 #[tokio::test]
 async fn every_turn_reads_the_cache_of_the_turn_before() {
     let bench = Bench::new(script()).await;
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     // Longer than the minimum of a cached prefix.
     let system = vec!["You set watches up. ".repeat(200)];
     let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
@@ -125,7 +125,7 @@ async fn every_turn_reads_the_cache_of_the_turn_before() {
 #[tokio::test]
 async fn estimate_lies_above_the_provider_s_count() {
     let (bench, talk) = play(ASK.clone(), None).await;
-    let model = bench.job(Tier::Medium).model().clone();
+    let model = bench.job(Tier::Large).model().clone();
     let estimate = watchkeeper_llm::estimate::prompt(&talk, &model);
     let counted = bench
         .client
@@ -170,7 +170,7 @@ async fn stored_conversation_continues_after_a_restart() {
         // As after a restart: from disk, with another job.
         let stored = serde_json::to_string(&talk).expect("store");
         talk = serde_json::from_str(&stored).expect("restore");
-        let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK)
+        let reply = ask(&mut bench.job(Tier::Large), &talk, &ASK)
             .await
             .expect("answer");
         talk.push_turn(&reply.turn).expect("reply");

@@ -31,7 +31,7 @@ async fn play(wire: Wire, how: &CallOptions, chunk: Option<usize>) -> Conversati
     });
     let name = wire.name();
     let bench = Bench::on(wire, steps).await;
-    let mut job = bench.job(Tier::Medium);
+    let mut job = bench.job(Tier::Large);
     let mut talk = setup_talk();
     loop {
         let reply = ask(&mut job, &talk, how).await.expect(name);
@@ -119,7 +119,7 @@ async fn verdict_on_a_picture_is_json_of_its_schema() {
 async fn second_turn_reads_the_cache_and_costs_its_price() {
     for wire in Wire::ALL {
         let bench = Bench::on(wire, script()).await;
-        let mut job = bench.job(Tier::Medium);
+        let mut job = bench.job(Tier::Large);
         let is_recorded = matches!(wire, Wire::Openai | Wire::Gemini);
         // Claude caches no short prompt.
         let times = if is_recorded { 1 } else { 300 };
@@ -190,7 +190,7 @@ async fn conversation_continues_with_any_other_provider() {
     for one in Wire::ALL {
         let bench = Bench::on(one, script()).await;
         let mut talk = setup_talk();
-        let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
+        let reply = ask(&mut bench.job(Tier::Large), &talk, &ASK).await;
         talk.push_turn(&reply.expect("answer").turn).expect("reply");
         talk.push_results(results(&talk, &[picture()]))
             .expect("results");
@@ -199,7 +199,7 @@ async fn conversation_continues_with_any_other_provider() {
             let bench = Bench::on(other, script().split_off(1)).await;
             let mut talk = talk.clone();
             for _ in 0..2 {
-                let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
+                let reply = ask(&mut bench.job(Tier::Large), &talk, &ASK).await;
                 let reply = reply.expect(name);
                 talk.push_turn(&reply.turn).expect("reply");
                 if reply.stop == StopReason::ToolUse {
@@ -227,7 +227,7 @@ async fn results_match_their_calls_in_any_order() {
         ];
         let name = wire.name();
         let bench = Bench::on(wire, steps).await;
-        let mut job = bench.job(Tier::Medium);
+        let mut job = bench.job(Tier::Large);
         let mut talk = setup_talk();
         loop {
             let reply = ask(&mut job, &talk, &ASK).await.expect(name);
@@ -249,7 +249,7 @@ async fn empty_thought_does_not_stop_the_conversation() {
         let name = wire.name();
         let steps = [Step::default().thinking("Hm."), Step::text("Done.")];
         let bench = Bench::on(wire, steps).await;
-        let mut job = bench.job(Tier::Medium);
+        let mut job = bench.job(Tier::Large);
         let mut talk = setup_talk();
         let reply = ask(&mut job, &talk, &ASK).await.expect("a thought");
         assert_eq!((reply.text().as_str(), &reply.stop), ("", &StopReason::End));
@@ -271,7 +271,7 @@ async fn turn_with_nothing_to_send_back_is_left_out() {
             .expect("a thought");
         talk.push_user(vec!["Go on.".into()]).expect("user");
         // Two turns of one role are in no recorded request, so the answer does not matter.
-        drop(ask(&mut bench.job(Tier::Medium), &talk, &ASK).await);
+        drop(ask(&mut bench.job(Tier::Large), &talk, &ASK).await);
         let sent = bench.server.requests()[0].json().to_string();
         let has_empty = ["\"parts\":[]", "\"content\":[]"].map(|part| sent.contains(part));
         assert_eq!(has_empty, [false, false], "{}", wire.name());
@@ -283,7 +283,7 @@ async fn model_without_calls_gets_a_choice_or_no_tools() {
     for wire in Wire::ALL {
         let bench = Bench::on(wire, [Step::text("Done.")]).await;
         let how = ASK.clone().choice(ToolChoice::Never);
-        let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &how).await;
+        let reply = ask(&mut bench.job(Tier::Large), &setup_talk(), &how).await;
         reply.expect("answer");
         let sent = bench.server.requests()[0].json();
         let is_told = match wire {
@@ -406,7 +406,7 @@ async fn every_fault_of_every_provider_is_retried_or_reported() {
                 })
                 .await;
                 let (talk, how, tier) = match is_setup {
-                    true => (setup_talk(), ASK.clone(), Tier::Medium),
+                    true => (setup_talk(), ASK.clone(), Tier::Large),
                     false => (verdict_talk(), ASK.clone().whole(), Tier::Small),
                 };
                 let result = ask(&mut bench.job(tier), &talk, &how).await;
@@ -437,7 +437,7 @@ async fn truncated_or_missing_call_gets_more_output_once() {
             let name = wire.name();
             let cut = Step::calls(&call).with(Fault::TruncatedCall);
             let bench = Bench::on(wire, [cut, Step::calls(&call)]).await;
-            let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &how).await;
+            let reply = ask(&mut bench.job(Tier::Large), &setup_talk(), &how).await;
             assert_eq!(reply.expect(name).calls().count(), 1);
             let place = match wire {
                 Wire::Claude | Wire::Local => "/max_tokens",

@@ -2,7 +2,9 @@
 //!
 //! - Planning, the plan with its price and repairs, and each record of the job become events of
 //!   the conversation.
-//! - The end of the conversation does not end the job.
+//! - The end of the conversation cancels the planning, and does not end the job.
+
+use std::pin::pin;
 
 use serde_json::json;
 use watchkeeper_assistant::failure::Error;
@@ -36,18 +38,21 @@ pub(super) async fn is_for_job(
     blocking(move || jobs.serves(&text, entrypoint)).await
 }
 
-/// Runs a request as a job and reports it.
+/// Runs a request as a job and reports it. `ending` returns why the conversation ends, once it
+/// does.
 ///
 /// # Errors
-/// If the request has no plan or the job is refused; until its end also if it fails or is
-/// cancelled.
+/// If the request has no plan, the job is refused or the conversation ends before; until the job's
+/// end also if that fails or is cancelled.
 pub(super) async fn organise(
     jobs: JobService,
     text: String,
     entrypoint: Entrypoint,
     until: Until,
     feed: &Feed,
+    ending: impl Future<Output = &'static str>,
 ) -> Result<(), Error> {
+    let mut ending = pin!(ending);
     let show = |event: PlanningEvent<'_>| {
         for sentence in event.sentences() {
             feed.report(match event {
@@ -56,7 +61,11 @@ pub(super) async fn organise(
             });
         }
     };
-    let planned = jobs.plan_words(&text, entrypoint, &show).await;
+    let planned = tokio::select! {
+        biased;
+        planned = jobs.plan_words(&text, entrypoint, &show) => planned,
+        why = &mut ending => return Err(given_up(why)),
+    };
     let planned = planned.map_err(|why| Error::input(why.sentence).with(why.hint))?;
     let steps = planned.plan.steps.iter();
     let steps = steps.map(|step| json!({"step": step.name, "tool": step.call.tool}));
@@ -76,14 +85,16 @@ pub(super) async fn organise(
     let submitted = blocking(move || submitting.submit(request)).await?;
     let (id, repairs) = submitted.map_err(|error| Error::input(error.to_string()))?;
     feed.push(json!({"type": "job", "job": id, "repairs": repairs}));
+    let say = |text: String| feed.push(json!({"type": "said", "text": text}));
     match until {
-        Until::Stored => {
-            let text = format!("Job {id} is queued; GET /v1/jobs/{id} shows it.");
-            feed.push(json!({"type": "said", "text": text}));
-            Ok(())
-        }
-        Until::Ended => follow(&jobs, &id, entrypoint, feed).await,
+        Until::Stored => say(format!("Job {id} is queued; GET /v1/jobs/{id} shows it.")),
+        Until::Ended => tokio::select! {
+            biased;
+            ended = follow(&jobs, &id, entrypoint, feed) => ended?,
+            why = ending => say(format!("{why}; job {id} goes on: GET /v1/jobs/{id} shows it.")),
+        },
     }
+    Ok(())
 }
 
 /// Reports a job until it ends.
@@ -117,28 +128,28 @@ async fn follow(
     ended(id, status.state, &status.output, feed)
 }
 
+/// Reports what a record says about a step.
 fn report(line: &LogLine, job: &str, feed: &Feed) {
-    match &line.record {
-        LogRecord::Started { step, .. } => {
-            feed.push(json!({"type": "job_step", "job": job, "step": step, "state": "started"}));
-        }
+    let (step, mut event) = match &line.record {
+        LogRecord::Started { step, .. } => (step, json!({"state": "started"})),
         LogRecord::Finished { step, result } => {
-            feed.push(
-                json!({"type": "job_step", "job": job, "step": step, "state": "done",
-                "summary": result.summary, "files": result.files}),
-            );
+            let (summary, files) = (&result.summary, &result.files);
+            (
+                step,
+                json!({"state": "done", "summary": summary, "files": files}),
+            )
         }
-        LogRecord::Failed { step, why, .. } => {
-            feed.push(
-                json!({"type": "job_step", "job": job, "step": step, "state": "failed",
-                "why": why}),
-            );
+        LogRecord::Failed { step, why, .. } => (step, json!({"state": "failed", "why": why})),
+        LogRecord::Skipped { step, because } => {
+            let why = format!("{because} is not done");
+            (step, json!({"state": "skipped", "why": why}))
         }
-        LogRecord::Opened
-        | LogRecord::Claimed { .. }
-        | LogRecord::Skipped { .. }
-        | LogRecord::Ended { .. } => {}
-    }
+        LogRecord::Opened | LogRecord::Claimed { .. } | LogRecord::Ended { .. } => return,
+    };
+    event["type"] = json!("job_step");
+    event["job"] = json!(job);
+    event["step"] = json!(step);
+    feed.push(event);
 }
 
 fn ended(job: &str, state: JobState, output: &str, feed: &Feed) -> Result<(), Error> {
@@ -156,9 +167,68 @@ fn ended(job: &str, state: JobState, output: &str, feed: &Feed) -> Result<(), Er
     Ok(())
 }
 
+/// The failure of a request that the end of its conversation cancelled.
+pub(super) fn given_up(why: &str) -> Error {
+    Error::failed(format!(
+        "{why}; the request was cancelled and nothing was changed. Send it again within an \
+             hour to continue where a language model stopped"
+    ))
+}
+
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::failed(format!("a file access failed: {error}")))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use crate::jobs::testing;
+
+    #[test]
+    fn skipped_step_is_reported_with_its_cause() {
+        let (step, because) = ("sheet".to_owned(), "rank".to_owned());
+        let record = LogRecord::Skipped { step, because };
+        let feed = Feed::default();
+        report(&LogLine { at_ms: 0, record }, "1a", &feed);
+        let event = feed.after(0, 1)[0].json.to_string();
+        for part in [
+            "\"step\":\"sheet\"",
+            "\"state\":\"skipped\"",
+            "rank is not done",
+        ] {
+            assert!(event.contains(part), "{event}");
+        }
+    }
+
+    #[tokio::test]
+    async fn end_of_the_conversation_leaves_its_job_queued() {
+        let home = tempfile::tempdir().unwrap();
+        let photos = home.path().join("photos");
+        std::fs::create_dir(&photos).unwrap();
+        let jobs = testing::service(home.path());
+        // Queued jobs are not run.
+        jobs.close();
+        let (feed, text) = (
+            Feed::default(),
+            format!("organise {} by day", photos.display()),
+        );
+        let ending = async {
+            let mut advances = feed.subscribe();
+            let is_queued = |event: &str| event.contains("\"type\":\"job\"");
+            while !feed.after(0, 99).iter().any(|entry| is_queued(&entry.json)) {
+                advances.changed().await.unwrap();
+            }
+            "the conversation was ended"
+        };
+        let until = Until::Ended;
+        let organised = organise(jobs.clone(), text, Entrypoint::Local, until, &feed, ending);
+        organised.await.unwrap();
+        let said = feed.after(0, 99).last().unwrap().json.to_string();
+        assert!(said.contains("the conversation was ended; job "), "{said}");
+        assert_eq!(jobs.health().waiting, 1);
+    }
 }

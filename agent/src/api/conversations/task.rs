@@ -19,7 +19,7 @@ use watchkeeper_http::closed;
 
 use super::deps::Shared;
 use super::handle::{Awaiting, Handle, Message};
-use super::organise::{Until, is_for_job, organise};
+use super::organise::{Until, given_up, is_for_job, organise};
 use crate::api::feed::END;
 
 /// The task of a conversation.
@@ -106,15 +106,15 @@ async fn handle_message(
     let heard = tokio::select! {
         biased;
         heard = run_message(Arc::clone(&shared), Arc::clone(&handle), session, message) => heard,
-        () = closed(shared.closing.clone()) => Err(given_up("the agent stops")),
-        () = closed(handle.ending.subscribe()) => Err(given_up("the conversation was ended")),
+        why = ending(&shared, &handle) => Err(given_up(why)),
     };
     match heard? {
         CommandResult::Reply(reply, here) => session.deliver(before.as_ref(), *reply, &here).await,
         CommandResult::Organise(request) => match &shared.deps.jobs {
             Some(jobs) => {
                 let (jobs, asks) = (jobs.clone(), handle.entrypoint);
-                organise(jobs, request, asks, until, &handle.feed).await
+                let ending = ending(&shared, &handle);
+                organise(jobs, request, asks, until, &handle.feed, ending).await
             }
             None => Err(Error::input("no jobs are run here")),
         },
@@ -137,9 +137,7 @@ async fn run_message(
         && is_for_job(jobs.clone(), message.text.clone(), handle.entrypoint).await?
     {
         // It waits in the pool of jobs, not for other messages.
-        let (jobs, asks) = (jobs.clone(), handle.entrypoint);
-        organise(jobs, message.text, asks, Until::Ended, &handle.feed).await?;
-        return Ok(CommandResult::Done);
+        return Ok(CommandResult::Organise(message.text));
     }
     let in_progress = Arc::clone(&shared.in_progress);
     let mut place = in_progress.clone().try_acquire_owned().ok();
@@ -165,11 +163,13 @@ async fn run_message(
     understood
 }
 
-fn given_up(why: &str) -> Error {
-    Error::failed(format!(
-        "{why}; the request was cancelled and nothing was changed. Send it again within an \
-             hour to continue where a language model stopped"
-    ))
+/// Returns why the conversation ends, once it does.
+async fn ending(shared: &Shared, handle: &Handle) -> &'static str {
+    tokio::select! {
+        biased;
+        () = closed(shared.closing.clone()) => "the agent stops",
+        () = closed(handle.ending.subscribe()) => "the conversation was ended",
+    }
 }
 
 fn waits(session: &Session) -> Awaiting {

@@ -62,11 +62,11 @@ fn execute(number: u64) -> Output {
 }
 
 fn done(number: u64) -> Output {
-    Output::Settle(EffectNumber(number), EffectOutcome::Done)
+    Output::Report(EffectNumber(number), EffectOutcome::Done)
 }
 
 #[test]
-fn next_effect_of_a_step_starts_after_the_first_is_settled() {
+fn next_effect_of_a_step_starts_after_the_first_is_reported() {
     let mut world = World::new();
     let out = world.list(&[listed(1, "a", 0), listed(2, "a", 0)]);
     assert_eq!(out, [execute(1)]);
@@ -75,7 +75,7 @@ fn next_effect_of_a_step_starts_after_the_first_is_settled() {
         world.feed(Input::Finished(EffectNumber(1), Ok(()))),
         [done(1)]
     );
-    assert_eq!(world.feed(Input::Settled(EffectNumber(1))), [execute(2)]);
+    assert_eq!(world.feed(Input::Reported(EffectNumber(1))), [execute(2)]);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn failing_step_delays_no_other_and_its_pauses_grow() {
     assert_eq!(world.feed(failed()), [execute(3)]);
     let began = world.now;
     world.feed(Input::Finished(EffectNumber(2), Ok(())));
-    world.feed(Input::Settled(EffectNumber(2)));
+    world.feed(Input::Reported(EffectNumber(2)));
     assert_eq!(world.wait(), [execute(1)]);
     let first = world.now - began;
     assert!(first >= LIMITS.first / 2, "{first:?}");
@@ -100,7 +100,7 @@ fn failing_step_delays_no_other_and_its_pauses_grow() {
     );
     // The third try was the last.
     let out = world.feed(failed());
-    let [Output::Settle(_, EffectOutcome::Failed { why })] = &out[..] else {
+    let [Output::Report(_, EffectOutcome::Failed { why })] = &out[..] else {
         panic!("{out:?}");
     };
     assert!(
@@ -123,7 +123,7 @@ fn effect_that_may_have_been_received_is_repeated_a_few_times() {
         assert!(world.now - began >= UNANSWERED_PAUSE);
     }
     let out = failed(&mut world);
-    let [Output::Settle(_, EffectOutcome::Failed { why })] = &out[..] else {
+    let [Output::Report(_, EffectOutcome::Failed { why })] = &out[..] else {
         panic!("{out:?}");
     };
     assert!(why.contains("it may have been sent"), "{why}");
@@ -140,10 +140,10 @@ fn permanent_fault_and_excessive_age_give_up_at_once() {
     let failed = |why: &str| EffectOutcome::Failed {
         why: why.to_owned(),
     };
-    assert_eq!(out, [Output::Settle(EffectNumber(1), failed("404"))]);
+    assert_eq!(out, [Output::Report(EffectNumber(1), failed("404"))]);
     let mut world = World::new();
     let out = world.list(&[listed(2, "b", 101)]);
-    let [Output::Settle(_, EffectOutcome::Failed { why })] = &out[..] else {
+    let [Output::Report(_, EffectOutcome::Failed { why })] = &out[..] else {
         panic!("{out:?}");
     };
     assert!(why.contains("before the first try"), "{why}");
@@ -193,10 +193,10 @@ fn result_of_an_old_number_is_ignored_after_restart() {
 }
 
 proptest! {
-    /// Every effect is settled once and in the order of its step, with at most
+    /// Every effect is reported once and in the order of its step, with at most
     /// [`Limits::active`] running.
     #[test]
-    fn every_effect_is_settled_once_in_order(
+    fn every_effect_is_reported_once_in_order(
         steps in proptest::collection::vec(0_u64..4, 1..40),
         luck in proptest::collection::vec(0_u8..6, 1..60),
     ) {
@@ -207,11 +207,11 @@ proptest! {
             .map(|(number, step)| listed(number, &step.to_string(), 0))
             .collect();
         let mut todo: VecDeque<Output> = world.list(&all).into();
-        let mut settled = Vec::new();
+        let mut reported = Vec::new();
         let mut rounds = 0;
-        while settled.len() < all.len() {
+        while reported.len() < all.len() {
             rounds += 1;
-            prop_assert!(rounds < 10_000, "the queue does not settle");
+            prop_assert!(rounds < 10_000, "the queue does not come to an end");
             // Outputs without an answer are running.
             prop_assert!(todo.len() <= LIMITS.active, "{:?}", todo);
             let answer = match todo.pop_front() {
@@ -225,21 +225,21 @@ proptest! {
                     Some(2) => Input::Finished(number, Err(Fault::permanent("never"))),
                     _ => Input::Finished(number, Ok(())),
                 },
-                Some(Output::Settle(number, _)) => {
-                    settled.push(number);
-                    Input::Settled(number)
+                Some(Output::Report(number, _)) => {
+                    reported.push(number);
+                    Input::Reported(number)
                 }
             };
             todo.extend(world.feed(answer));
         }
         for step in 0..4 {
-            let of_step: Vec<_> = settled
+            let of_step: Vec<_> = reported
                 .iter()
                 .filter(|n| usize::try_from(n.0 - 1).ok().and_then(|n| steps.get(n)) == Some(&step))
                 .collect();
             prop_assert!(of_step.is_sorted());
         }
-        let once: BTreeSet<_> = settled.iter().collect();
+        let once: BTreeSet<_> = reported.iter().collect();
         prop_assert_eq!(once.len(), all.len());
         prop_assert!(world.queue.is_empty());
     }

@@ -10,23 +10,22 @@ use std::collections::{BTreeMap, VecDeque};
 
 use watchkeeper_contract::command::CommandReport;
 
-use super::key::CommandId;
-
 /// Longest queue of replies. Requests beyond it get no reply until they arrive again, as retained
 /// requests do in every session.
 pub const MAX_PENDING: usize = 4096;
 /// Replies in flight at a time.
 const WINDOW: usize = 32;
 
-/// Operation as the requester wrote it, and command id.
-type ReplyKey = (String, CommandId);
+/// Operation and command id as the requester wrote them.
+type ReplyKey = (String, String);
 
 /// A reply to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// Operation as the requester wrote it.
     pub operation: String,
-    pub id: CommandId,
+    /// Command id as the requester wrote it.
+    pub id: String,
     pub body: ReplyBody,
 }
 
@@ -104,7 +103,7 @@ mod tests {
     fn reply(n: usize, body: ReplyBody) -> Reply {
         Reply {
             operation: "reboot".to_owned(),
-            id: CommandId::new(n.to_string()).expect("an id"),
+            id: n.to_string(),
             body,
         }
     }

@@ -20,4 +20,4 @@ mod topics;
 
 pub use request::parse_request;
 pub use retained::{Publication, Retained};
-pub use topics::{Inbound, MAX_OPERATION_LEN, PREFIX, Topics};
+pub use topics::{Inbound, MAX_LEVEL_LEN, PREFIX, RequestTopic, Topics};

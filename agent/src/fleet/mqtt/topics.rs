@@ -5,26 +5,31 @@
 
 use watchkeeper_contract::id::{BoxId, PipelineId, SiteId, SourceId};
 
-use crate::fleet::command::{CommandId, OperationName, UnknownOperation};
+use crate::fleet::command::{CommandId, InvalidCommandId, OperationName, UnknownOperation};
 
 /// First two levels: the product, and the version of everything below.
 pub const PREFIX: &str = "watchkeeper/v1";
 
-/// Longest accepted name of an operation, known or not: pending refusals are held in memory.
-pub const MAX_OPERATION_LEN: usize = 64;
+/// Longest operation and longest id that are answered, valid or not: pending refusals are held in
+/// memory.
+pub const MAX_LEVEL_LEN: usize = 128;
 
 /// A topic of this box that another client, or an earlier session, wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inbound<'a> {
-    Request {
-        /// The operation, if this box offers it.
-        operation: Result<OperationName, UnknownOperation>,
-        id: CommandId,
-        /// The operation as the requester wrote it.
-        raw_operation: &'a str,
-    },
+    Request(RequestTopic<'a>),
     /// `state`, from an earlier session or its last will.
     State,
+}
+
+/// Topic of a request, as parsed and as its requester wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestTopic<'a> {
+    /// The operation, if this box offers it.
+    pub operation: Result<OperationName, UnknownOperation>,
+    pub id: Result<CommandId, InvalidCommandId>,
+    pub raw_operation: &'a str,
+    pub raw_id: &'a str,
 }
 
 /// The topics of one box.
@@ -123,13 +128,13 @@ impl Topics {
         format!("{}/cmd/{operation}/{id}/req", self.root)
     }
 
-    /// `cmd/<op>/<id>/st`, written by the box. `operation` is as the requester wrote it.
-    pub fn status(&self, operation: &str, id: &CommandId) -> String {
+    /// `cmd/<op>/<id>/st`, written by the box. Both levels are as the requester wrote them.
+    pub fn status(&self, operation: &str, id: &str) -> String {
         self.at(&Self::status_below(operation, id))
     }
 
     /// Topic of a command's status without the root.
-    pub(crate) fn status_below(operation: &str, id: &CommandId) -> String {
+    pub(crate) fn status_below(operation: &str, id: &str) -> String {
         format!("cmd/{operation}/{id}/st")
     }
 
@@ -144,20 +149,22 @@ impl Topics {
         let levels: Vec<&str> = rest.split('/').collect();
         match levels.as_slice() {
             ["state"] => Some(Inbound::State),
-            // A wildcard is not a valid level. A reply with it would end the session.
-            ["cmd", operation, id, "req"]
-                if operation.len() <= MAX_OPERATION_LEN
-                    && !operation.contains(['+', '#', '\0']) =>
-            {
-                Some(Inbound::Request {
+            ["cmd", operation, id, "req"] if is_answerable(operation) && is_answerable(id) => {
+                Some(Inbound::Request(RequestTopic {
                     operation: operation.parse(),
-                    id: CommandId::new(*id).ok()?,
+                    id: CommandId::new(*id),
                     raw_operation: operation,
-                })
+                    raw_id: id,
+                }))
             }
             _ => None,
         }
     }
+}
+
+/// Whether a reply may repeat this level. A wildcard is not a valid one: it would end the session.
+fn is_answerable(level: &str) -> bool {
+    level.len() <= MAX_LEVEL_LEN && !level.contains(['+', '#', '\0'])
 }
 
 /// Topic below `cam/<source>` when there is a source, else below the root.
@@ -196,12 +203,13 @@ mod tests {
         let id = CommandId::new("7f3a").expect("id");
         let request = topics.request(OperationName::Snapshot, &id);
         assert_eq!(below(request.clone()), "cmd/snapshot/7f3a/req");
-        let parsed = Inbound::Request {
+        let parsed = RequestTopic {
             operation: Ok(OperationName::Snapshot),
-            id,
+            id: Ok(id),
             raw_operation: "snapshot",
+            raw_id: "7f3a",
         };
-        assert_eq!(topics.parse(&request), Some(parsed));
+        assert_eq!(topics.parse(&request), Some(Inbound::Request(parsed)));
         let other_box = request.replace("box-7", "box-8");
         assert_eq!(topics.parse(&other_box), None);
     }
@@ -216,41 +224,38 @@ mod tests {
     #[test]
     fn unknown_operation_still_has_an_id() {
         let inbound = topics().parse("watchkeeper/v1/s/b/cmd/reboot/1/req");
-        let Some(Inbound::Request {
-            operation,
-            raw_operation,
-            ..
-        }) = inbound
-        else {
+        let Some(Inbound::Request(request)) = inbound else {
             panic!("a request");
         };
         assert_eq!(
-            (operation, raw_operation),
+            (request.operation, request.raw_operation),
             (Err(UnknownOperation), "reboot")
         );
     }
 
     #[test]
-    fn invalid_id_is_not_a_request() {
-        let long = format!("watchkeeper/v1/s/b/cmd/stop/{}/req", "x".repeat(65));
-        let endless = format!("watchkeeper/v1/s/b/cmd/{}/1/req", "x".repeat(65));
-        for topic in [
-            &endless,
-            "watchkeeper/v1/s/b/cmd/stop/a b/req",
-            "watchkeeper/v1/s/b/cmd/stop//req",
-            &long,
-        ] {
-            assert_eq!(topics().parse(topic), None, "{topic}");
+    fn invalid_id_is_kept_as_it_was_written() {
+        for id in ["a b", "2026-11-30T10:00", "", &"x".repeat(65)] {
+            let topic = format!("watchkeeper/v1/s/b/cmd/stop/{id}/req");
+            let topics = topics();
+            let Some(Inbound::Request(request)) = topics.parse(&topic) else {
+                panic!("a request: {topic}");
+            };
+            assert!(request.id.is_err(), "{topic}");
+            assert_eq!(request.raw_id, id);
         }
     }
 
     #[test]
-    fn wildcard_is_not_an_operation() {
-        for topic in [
-            "watchkeeper/v1/s/b/cmd/+/1/req",
-            "watchkeeper/v1/s/b/cmd/#/1/req",
-        ] {
-            assert_eq!(topics().parse(topic), None, "{topic}");
+    fn wildcard_or_endless_level_is_not_a_request() {
+        let endless = "x".repeat(MAX_LEVEL_LEN + 1);
+        for level in ["+", "#", "a#", &endless] {
+            for below in [
+                format!("cmd/{level}/1/req"),
+                format!("cmd/stop/{level}/req"),
+            ] {
+                assert_eq!(topics().parse(&topics().at(&below)), None, "{below}");
+            }
         }
     }
 
@@ -260,8 +265,9 @@ mod tests {
             let operation = OperationName::ALL[op];
             let id = CommandId::new(id).expect("valid");
             let topic = topics().request(operation, &id);
-            let want = Inbound::Request { operation: Ok(operation), id, raw_operation: operation.as_str() };
-            prop_assert_eq!(topics().parse(&topic), Some(want));
+            let raw_id = id.to_string();
+            let want = RequestTopic { operation: Ok(operation), id: Ok(id), raw_operation: operation.as_str(), raw_id: &raw_id };
+            prop_assert_eq!(topics().parse(&topic), Some(Inbound::Request(want)));
         }
 
         #[test]

@@ -28,6 +28,8 @@ mod sim;
 mod slots;
 pub mod store;
 mod telemetry;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;

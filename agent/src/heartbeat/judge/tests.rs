@@ -10,7 +10,7 @@ use watchkeeper_contract::source::LossCause;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_llm::money::Money;
 
-use super::super::input::{CameraEvent, FailedPipeline};
+use super::super::input::{Camera, FailedPipeline};
 use super::*;
 
 fn gate() -> SourceId {
@@ -300,131 +300,6 @@ fn failing_opinions_and_channels_are_reported() {
 
 fn zoned(at: DateTime) -> Zoned {
     at.to_zoned(TimeZone::UTC).unwrap()
-}
-
-/// Input of a check with `events` new events of the gate.
-fn busy(at: DateTime, events: usize) -> CheckInput {
-    let at = zoned(at);
-    let camera_event = CameraEvent {
-        camera: gate(),
-        hour: Hour::from_zoned(&at),
-    };
-    with(0, |input| {
-        input.local = Some(at);
-        input.runtime = Some(RuntimeReport {
-            cameras: vec![camera(CameraState::Live, 0)],
-            events: vec![camera_event; events],
-            ..RuntimeReport::default()
-        });
-    })
-}
-
-/// Six days of checks every half hour: the gate has ten events from 8 to 9, otherwise none.
-fn lived() -> State {
-    let mut state = State::default();
-    for day in 1..=6 {
-        for half in 0..48_i8 {
-            let at = date(2026, 11, day).at(half / 2, (half % 2) * 30, 0, 0);
-            let events = if half / 2 == 8 { 5 } else { 0 };
-            assert_eq!(state.judge(&busy(at, events)), [], "{at}");
-        }
-    }
-    state
-}
-
-fn seventh(hour: i8, minute: i8) -> DateTime {
-    date(2026, 11, 7).at(hour, minute, 0, 0)
-}
-
-#[test]
-fn piling_up_is_reported_once_and_at_each_doubling() {
-    let mut state = lived();
-    assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
-    assert_eq!(state.judge(&busy(seventh(0, 30), 19)), [], "not yet many");
-    let found = state.judge(&busy(seventh(0, 40), 11));
-    let Finding::PilingUp { events: 30, .. } = found[0] else {
-        panic!("{found:?}");
-    };
-    assert_eq!(state.judge(&busy(seventh(0, 45), 1)), []);
-    assert_eq!(
-        kinds(&state.judge(&busy(seventh(0, 50), 33))),
-        ["piling_up"]
-    );
-    // Thirty are not five times the usual ten.
-    let mut state = lived();
-    assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
-    let mut usual = lived();
-    for half in 0..16_i8 {
-        assert_eq!(
-            usual.judge(&busy(seventh(half / 2, (half % 2) * 30), 0)),
-            []
-        );
-    }
-    assert_eq!(usual.judge(&busy(seventh(8, 0), 30)), []);
-    assert_eq!(
-        kinds(&usual.judge(&busy(seventh(8, 30), 30))),
-        ["piling_up"]
-    );
-}
-
-#[test]
-fn silence_is_reported_when_the_hour_is_over() {
-    let mut state = lived();
-    for half in 0..18_i8 {
-        let at = seventh(half / 2, (half % 2) * 30);
-        assert_eq!(state.judge(&busy(at, 0)), [], "{at}");
-    }
-    let found = state.judge(&busy(seventh(9, 0), 0));
-    assert_eq!(kinds(&found), ["silence"]);
-    let said = found[0].sentence();
-    assert!(
-        said.contains("from 8:00 to 9:00") && said.contains("usually has 10"),
-        "{said}"
-    );
-    assert_eq!(state.judge(&busy(seventh(9, 30), 0)), []);
-    assert_eq!(state.judge(&busy(seventh(10, 0), 0)), []);
-    // A finding beyond the limit is reported next time.
-    let mut state = lived();
-    for half in 0..18_i8 {
-        assert_eq!(
-            state.judge(&busy(seventh(half / 2, (half % 2) * 30), 0)),
-            []
-        );
-    }
-    let mut full = busy(seventh(9, 0), 0);
-    full.runtime.as_mut().unwrap().cameras.splice(
-        0..0,
-        (0..MAX_FINDINGS).map(|n| Camera {
-            id: SourceId::new(format!("c{n:02}")).unwrap(),
-            ..camera(OUT, -60)
-        }),
-    );
-    assert_eq!(kinds(&state.judge(&full)), ["camera_out"; 32]);
-    full.local = Some(zoned(seventh(9, 30)));
-    assert_eq!(kinds(&state.judge(&full)), ["silence"]);
-    assert_eq!(state.judge(&full), []);
-    // A quiet hour is no silence where some days had no event.
-    let mut state = lived();
-    assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
-    assert_eq!(state.judge(&busy(seventh(1, 0), 0)), []);
-}
-
-#[test]
-fn unset_clock_learns_no_hours_and_reports_the_rest() {
-    let mut state = lived();
-    let before = state.rhythm.clone();
-    let unset = |minutes| {
-        with(minutes, |input| {
-            input.at.quality = TimeQuality::Unsynced;
-            input.runtime = Some(RuntimeReport {
-                cameras: vec![camera(OUT, 0)],
-                ..RuntimeReport::default()
-            });
-        })
-    };
-    assert_eq!(state.judge(&unset(1)), []);
-    assert_eq!(kinds(&state.judge(&unset(2))), ["camera_out"]);
-    assert_eq!(state.rhythm, before);
 }
 
 proptest! {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use watchkeeper_archive::entry::{MAX_FIELD, Metadata, Retention};
+use watchkeeper_archive::entry::{Metadata, Retention};
 use watchkeeper_archive::name::{check_collection, name_of_path};
 use watchkeeper_archive::verb::{Ingest, IngestOptions};
 use watchkeeper_archive::{ContentHash, EntryName};
@@ -28,6 +28,7 @@ use watchkeeper_pictures::{Group, Picture};
 use super::super::network_tools::{event_loop, wait};
 use super::client::ArchiveClient;
 use super::query::read_label;
+use crate::archive::field_text;
 
 /// Most entries of one step.
 const MAX_ENTRIES: usize = 10_000;
@@ -357,7 +358,7 @@ fn metadata_of(picture: &Picture, group: &str, common: &Metadata) -> Metadata {
         &mut metadata.class,
         &mut metadata.zone,
     ] {
-        *text = text.as_deref().map(one_line);
+        *text = text.as_deref().map(field_text);
     }
     if !group.is_empty() {
         add_label(&mut metadata, "group", group);
@@ -371,12 +372,7 @@ fn metadata_of(picture: &Picture, group: &str, common: &Metadata) -> Metadata {
 /// Adds a label, unless the call names one of that key.
 fn add_label(metadata: &mut Metadata, key: &str, value: &str) {
     let labels = metadata.labels.entry(key.to_owned());
-    labels.or_insert_with(|| one_line(value));
-}
-
-fn one_line(text: &str) -> String {
-    let plain = text.chars().filter(|c| !c.is_control());
-    plain.take(MAX_FIELD).collect()
+    labels.or_insert_with(|| field_text(value));
 }
 
 /// A file, or all files below a folder, in the order of paths.
@@ -432,7 +428,7 @@ mod tests {
             ..Metadata::default()
         };
         let metadata = metadata_of(&picture, "2026-03-01", &common);
-        assert_eq!(metadata.camera.as_deref(), Some("gate2"));
+        assert_eq!(metadata.camera.as_deref(), Some("gate 2"));
         assert_eq!(metadata.class.as_deref(), Some("car"));
         assert_eq!(metadata.labels["group"], "mine");
         let metadata = metadata_of(&picture, "2026-03-01", &Metadata::default());

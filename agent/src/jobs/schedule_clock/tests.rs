@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::example::example_event;
 use crate::jobs::testing;
 
 #[test]
@@ -28,12 +29,15 @@ fn broken_schedule(home: &std::path::Path) -> ScheduleClock {
 
 /// A schedule that runs `plan.json`.
 fn schedule_clock(home: &std::path::Path, cron: &str, catch_up: bool) -> ScheduleClock {
+    let times = watchkeeper_config::CronTimes::parse(cron).expect("cron");
+    triggered_by(home, Trigger::Cron { times, catch_up })
+}
+
+/// A schedule that runs `plan.json` by a trigger.
+fn triggered_by(home: &std::path::Path, trigger: Trigger) -> ScheduleClock {
     let schedule = ScheduleConfig {
         name: "hourly".to_owned(),
-        trigger: Trigger::Cron {
-            times: watchkeeper_config::CronTimes::parse(cron).expect("cron"),
-            catch_up,
-        },
+        trigger,
         work: ScheduledWork::Plan(home.join("plan.json")),
         output: None,
         keep_last: None,
@@ -96,6 +100,40 @@ fn schedule_whose_plan_was_corrected_works_again() {
     std::fs::write(home.path().join("plan.json"), PLAN).expect("written");
     clock.check_again(clock.checked + TICK);
     assert!(!health(&clock));
+}
+
+#[test]
+fn cursor_is_stored_with_what_a_record_asks_for() {
+    let home = tempfile::tempdir().expect("dir");
+    let filter = |rule: &str| EventFilter {
+        camera: None,
+        class: None,
+        rule: Some(rule.to_owned()),
+        verdict: None,
+        min_interval: Duration::ZERO,
+    };
+    let event = example_event();
+    let rule = event.body.rule().expect("a rule").rule.clone();
+    let stored = || ScheduleFile::new(home.path()).read().expect("read").cursor;
+    let mut clock = triggered_by(home.path(), Trigger::On(filter("another rule")));
+    let mut take = |event, cursor| {
+        clock.take(event, cursor);
+        clock.save();
+        stored()
+    };
+    assert_eq!(take(None, 7), Some(7), "where the journal ended");
+    assert_eq!(take(Some(&event), 8), Some(7), "nothing is asked for");
+    assert_eq!(take(Some(&event), 7 + SAVE_EVERY), Some(7 + SAVE_EVERY));
+    assert_eq!(take(None, 0), Some(0), "a new journal");
+    assert_eq!(take(Some(&event), 1), Some(0));
+    clock.save_cursor();
+    assert_eq!(stored(), Some(1), "at the stop");
+    let mut clock = triggered_by(home.path(), Trigger::On(filter(&rule)));
+    clock.take(Some(&event), 2);
+    clock.save_cursor();
+    assert_eq!(stored(), Some(1), "the record's job is not stored yet");
+    clock.save();
+    assert_eq!(stored(), Some(2));
 }
 
 #[test]

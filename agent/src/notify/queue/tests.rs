@@ -157,7 +157,7 @@ fn notice(id: &str) -> Notification {
 }
 
 #[test]
-fn notice_is_settled_once_and_moves_no_position() {
+fn notice_is_finished_once_and_moves_no_position() {
     let mut c = queue(2);
     let now = Instant::now();
     c.push_notice(notice("a"), Severity::Warning);
@@ -338,7 +338,7 @@ enum Step {
 
 proptest! {
     #[test]
-    fn events_are_settled_in_order_and_position_passes_none(
+    fn events_are_finished_in_order_and_position_passes_none(
         steps in proptest::collection::vec(
             prop_oneof![
                 any::<bool>().prop_map(Step::Read),

@@ -10,34 +10,34 @@
 use watchkeeper_contract::rule::Severity;
 
 use crate::fleet::command::{
-    self, CommandId, CommandKey, OperationName, Outcome, Reply, ReplyBody, UnknownOperation,
+    self, CommandId, CommandKey, InvalidCommandId, OperationName, Outcome, Reply, ReplyBody,
+    UnknownOperation,
 };
 use crate::fleet::mqtt::link::Token;
-use crate::fleet::mqtt::{Topics, parse_request, payload};
+use crate::fleet::mqtt::{RequestTopic, Topics, parse_request, payload};
 use crate::fleet::outbox::{self, Class, Draft};
 use crate::run::state::outbox::BatchOwner;
 use crate::run::{Agent, AgentError};
 
 impl Agent {
-    /// Handles a request. `raw_operation` is the operation as the requester wrote it.
+    /// Handles a request.
     pub(super) fn on_request(
         &mut self,
-        operation: Result<OperationName, UnknownOperation>,
-        raw_operation: &str,
-        id: CommandId,
+        topic: RequestTopic<'_>,
         payload: &[u8],
     ) -> Result<(), AgentError> {
+        let (raw_operation, raw_id) = (topic.raw_operation, topic.raw_id);
         // An empty payload clears a retained request.
         if payload.is_empty() {
-            self.commands.forget_refusal(raw_operation, &id);
+            self.commands.forget_refusal(raw_operation, raw_id);
             self.commands.push_reply(Reply {
                 operation: raw_operation.to_owned(),
-                id,
+                id: raw_id.to_owned(),
                 body: ReplyBody::Clear,
             });
             return Ok(());
         }
-        match self.admit(operation, &id) {
+        match self.admit(topic.operation, topic.id) {
             Ok(key) => {
                 let request = parse_request(key.operation, payload);
                 self.commands
@@ -45,8 +45,8 @@ impl Agent {
                 self.drain_board()
             }
             Err(reason) => {
-                let report = command::refusal(id.to_string(), reason);
-                self.commands.reject(raw_operation, id, report);
+                let report = command::refusal(raw_id.to_owned(), reason);
+                self.commands.reject(raw_operation, raw_id, report);
                 Ok(())
             }
         }
@@ -56,7 +56,7 @@ impl Agent {
     fn admit(
         &self,
         operation: Result<OperationName, UnknownOperation>,
-        id: &CommandId,
+        id: Result<CommandId, InvalidCommandId>,
     ) -> Result<CommandKey, String> {
         let operation = operation.map_err(|unknown| unknown.to_string())?;
         let access = self.mqtt.commands();
@@ -66,7 +66,7 @@ impl Agent {
                  \"{access}\""
             ));
         }
-        let id = id.clone();
+        let id = id.map_err(|invalid| invalid.to_string())?;
         let key = CommandKey { operation, id };
         // A known command is answered again in any case.
         if !self.commands.board.knows(&key) {
@@ -102,11 +102,12 @@ impl Agent {
                 }
                 command::Output::Reply { key } => self.commands.push_reply(Reply {
                     operation: key.operation.as_str().to_owned(),
-                    id: key.id,
+                    id: key.id.to_string(),
                     body: ReplyBody::Status,
                 }),
                 command::Output::Refuse { key, report } => {
-                    self.commands.reject(key.operation.as_str(), key.id, report);
+                    self.commands
+                        .reject(key.operation.as_str(), key.id.as_str(), report);
                 }
                 command::Output::LeaveUnanswered { key } => {
                     let reason = "too many rejected commands are remembered";
@@ -140,10 +141,9 @@ impl Agent {
             && let Some(reply) = self.commands.replies.take_next()
         {
             let topic = self.mqtt.topics.status(&reply.operation, &reply.id);
-            let key = reply.operation.parse().ok().map(|operation| CommandKey {
-                operation,
-                id: reply.id.clone(),
-            });
+            let (operation, id) = (reply.operation.parse(), CommandId::new(&reply.id));
+            let key = operation.ok().zip(id.ok());
+            let key = key.map(|(operation, id)| CommandKey { operation, id });
             let known = key.filter(|key| self.commands.board.knows(key));
             let payload = match (known, reply.body) {
                 (Some(key), body) => match self.commands.board.answer(&key) {
@@ -178,7 +178,7 @@ impl Agent {
     }
 
     fn queue_status(&mut self, key: &CommandKey, payload: Vec<u8>) -> Result<(), AgentError> {
-        let topic = Topics::status_below(key.operation.as_str(), &key.id);
+        let topic = Topics::status_below(key.operation.as_str(), key.id.as_str());
         self.feed_outbox(outbox::Input::Own(Draft {
             class: Class::Assured,
             severity: Severity::Info,

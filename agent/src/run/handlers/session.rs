@@ -151,11 +151,7 @@ impl Agent {
 
     fn on_message(&mut self, topic: &str, payload: &[u8]) -> Result<(), AgentError> {
         match self.mqtt.topics.parse(topic) {
-            Some(Inbound::Request {
-                operation,
-                id,
-                raw_operation,
-            }) => self.on_request(operation, raw_operation, id, payload),
+            Some(Inbound::Request(request)) => self.on_request(request, payload),
             Some(Inbound::State) => {
                 self.restore_state(payload);
                 Ok(())

@@ -16,7 +16,7 @@ use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::command::{CommandReport, CommandStatus, Operation};
 
 use crate::fleet::command::{
-    CommandBoard, CommandId, CommandKey, Input, Outcome, Replies, Reply, ReplyBody, execute,
+    CommandBoard, CommandKey, Input, Outcome, Replies, Reply, ReplyBody, execute,
 };
 use crate::future_slot::take_output;
 use crate::log_limiter::LogLimiter;
@@ -115,20 +115,20 @@ impl Commands {
         for key in open {
             self.push_reply(Reply {
                 operation: key.operation.as_str().to_owned(),
-                id: key.id,
+                id: key.id.to_string(),
                 body: ReplyBody::Status,
             });
         }
     }
 
     /// Logs a rejected request and queues its report.
-    pub(crate) fn reject(&mut self, operation: &str, id: CommandId, report: CommandReport) {
+    pub(crate) fn reject(&mut self, operation: &str, id: &str, report: CommandReport) {
         if let CommandStatus::Rejected { reason } = &report.status {
             self.log_refusal(&format!("{operation}/{id}"), reason);
         }
         self.push_reply(Reply {
             operation: operation.to_owned(),
-            id,
+            id: id.to_owned(),
             body: ReplyBody::Refusal(report),
         });
     }
@@ -139,7 +139,7 @@ impl Commands {
     }
 
     /// Lets the next refusal of a command whose request was cleared count again.
-    pub(crate) fn forget_refusal(&mut self, operation: &str, id: &CommandId) {
+    pub(crate) fn forget_refusal(&mut self, operation: &str, id: &str) {
         self.known_refused
             .remove(&hash(&format!("{operation}/{id}")));
     }
@@ -207,7 +207,7 @@ mod tests {
     use watchkeeper_contract::id::PipelineId;
 
     use super::*;
-    use crate::fleet::command::OperationName;
+    use crate::fleet::command::{CommandId, OperationName};
 
     #[test]
     fn command_that_stops_a_pipeline_is_audited() {
@@ -235,16 +235,16 @@ mod tests {
         let mut commands = Commands::new(CommandBoard::default(), trace, Instant::now());
         let reject = |commands: &mut Commands, id: &str| {
             let report = crate::fleet::command::refusal(id.to_owned(), "no".to_owned());
-            commands.reject("reboot", CommandId::new(id).unwrap(), report);
+            commands.reject("reboot", id, report);
             commands.refused()
         };
         assert_eq!(reject(&mut commands, "a"), 1);
         commands.replies.begin_session();
         assert_eq!(reject(&mut commands, "a"), 1);
         let answered = commands.replies.take_next().unwrap();
-        assert_eq!(answered.id, CommandId::new("a").unwrap(), "answered again");
+        assert_eq!(answered.id, "a", "answered again");
         assert_eq!(reject(&mut commands, "b"), 2);
-        commands.forget_refusal("reboot", &CommandId::new("a").unwrap());
+        commands.forget_refusal("reboot", "a");
         assert_eq!(reject(&mut commands, "a"), 3);
     }
 }

@@ -13,7 +13,7 @@ use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_config::LookConfig;
-use watchkeeper_contract::id::{ChannelId, EventSeq, SourceId};
+use watchkeeper_contract::id::{ChannelId, SourceId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use crate::future_slot::take_output;
@@ -191,8 +191,7 @@ impl HeartbeatTask {
     /// Starts a check and schedules the next one.
     pub(crate) fn start_check(&mut self, now: Instant, runtime: RuntimeClient, facts: AgentFacts) {
         self.due = now + self.interval;
-        let check = check(runtime, Arc::clone(&self.asker), self.state.cursor, facts);
-        self.running = Some(check.boxed());
+        self.running = Some(check(runtime, Arc::clone(&self.asker), facts).boxed());
     }
 
     /// Asks the model about `findings`; [`HeartbeatEvent::Ready`] follows.
@@ -211,15 +210,10 @@ impl HeartbeatTask {
     }
 }
 
-async fn check(
-    runtime: RuntimeClient,
-    asker: Arc<Asker>,
-    cursor: Option<EventSeq>,
-    facts: AgentFacts,
-) -> HeartbeatEvent {
+async fn check(runtime: RuntimeClient, asker: Arc<Asker>, facts: AgentFacts) -> HeartbeatEvent {
     let at = wall_now();
     let local = (at.quality != TimeQuality::Unsynced).then(Zoned::now);
-    let runtime = gather::read_runtime(&runtime, cursor).await;
+    let runtime = gather::read_runtime(&runtime).await;
     if let Err(error) = &runtime {
         tracing::debug!(%error, "heartbeat: the runtime did not answer");
     }

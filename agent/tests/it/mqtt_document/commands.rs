@@ -52,7 +52,7 @@ pub(super) fn sections() -> Vec<Section> {
         },
         Section {
             title: "Status of a command",
-            topic: topics.status("snapshot", &id),
+            topic: topics.status("snapshot", id.as_str()),
             how: "retained, QoS 1 through the outbox",
             about: "One message for each change.",
             example: json(&report),
@@ -72,7 +72,7 @@ pub(super) fn sections() -> Vec<Section> {
         },
         Section {
             title: "Status of a failed or rejected command",
-            topic: topics.status("snapshot", &id),
+            topic: topics.status("snapshot", id.as_str()),
             how: "retained, QoS 1 through the outbox; for an invalid request not through the outbox",
             about: "`failed` and `rejected` have a `reason`.",
             example: json(&refused),
@@ -120,7 +120,7 @@ pub(super) fn note() -> String {
          answer is recorded once. If `expires_at` has passed meanwhile, or the clock is not set, \
          the command fails.\n\
          - `rejected` is final: the command is not executed later; request it under another id. A command is rejected \
-         if {} are open. An invalid request (malformed, larger than {} KiB, unknown operation or member) is \
+         if {} are open. An invalid request (malformed, larger than {} KiB, unknown operation or member, invalid id) is \
          rejected too, but not remembered: the corrected request may have the same id.\n\
          - Answers that are not stored are sent a few at a time. If more than {} requests wait for one, or {} rejections are \
          remembered, other requests stay unanswered until they come again in the next session; clear finished ones.\n\

@@ -22,6 +22,7 @@ use watchkeeper_agent::fleet::mqtt::payload::{
 use watchkeeper_agent::fleet::outbox::{Loss, LossFrom, OutboxId};
 use watchkeeper_agent::heartbeat::Finding;
 use watchkeeper_agent::heartbeat::asker::Added;
+use watchkeeper_agent::heartbeat::input::CameraState;
 use watchkeeper_agent::second_opinion::assessment::new_assessment;
 use watchkeeper_agent::second_opinion::verdict::Stance;
 use watchkeeper_agent::second_opinion::weigh::weigh;
@@ -32,10 +33,11 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
         words: "Yard and gate went out together: look at the switch between them.".to_owned(),
         model: "claude-haiku-5-5".to_owned(),
     };
-    let finding = Finding::PilingUp {
+    let finding = Finding::CameraOut {
         camera: source.clone(),
-        events: 64,
-        usual: 9.5,
+        state: CameraState::Out {
+            cause: LossCause::Refused,
+        },
     };
     let channel = ChannelId::new("security").ok();
     let pipeline = PipelineId::new("watch").ok();
@@ -44,15 +46,16 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
     // The example has all members, also those of other kinds.
     message.channel = channel.as_ref();
     message.pipeline = pipeline.as_ref();
-    let kind = Topics::heartbeat_below(Some(source), "piling_up");
+    message.number = Some(64);
+    let kind = Topics::heartbeat_below(Some(source), finding.kind());
     Section {
         title: "Heartbeat finding",
         topic: topics.at(&kind),
         how: "QoS 1 through the outbox; without `cam/…` for a finding about the box",
         about: "With `agent.heartbeat.interval_min` (docs/ref/configuration.md) the agent checks the box \
                 periodically. It publishes a finding once, and again after the finding changed or was resolved. The last \
-                level is the kind: `camera_out`, `pipeline_failed`, `piling_up`, `silence`, `runtime_away`, \
-                `not_delivered`, `channel_silent`, `budget_nearly_spent`, `too_many_reviews` or `opinions_given_up`. \
+                level is the kind: `camera_out`, `pipeline_failed`, `runtime_away`, `not_delivered`, \
+                `channel_silent`, `budget_nearly_spent`, `too_many_reviews` or `opinions_given_up`. \
                 Findings are computed from numbers, with or without an LLM. After a crash a finding may be repeated with another `id`.",
         example: json(&message),
         members: &[
@@ -68,12 +71,8 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
             ("channel", "`channel_silent`: the channel"),
             (
                 "number",
-                "the finding as a number: events of the hour, waiting messages, percent of the budget, \
-                 events without an opinion",
-            ),
-            (
-                "usual",
-                "`piling_up`, `silence`: usual number of events in such an hour",
+                "the finding as a number: waiting messages, percent of the budget, events that need a \
+                 person, events without an opinion",
             ),
             (
                 "by_model",

@@ -410,7 +410,7 @@ pub struct LlmConfig {
     pub program: Option<PathBuf>,
     /// Another model than the provider's small one.
     pub model: Option<String>,
-    /// Another model than the provider's medium one.
+    /// Another model than the provider's large one.
     pub large_model: Option<String>,
     /// The operator's model file, in addition to the built-in one.
     pub models_file: Option<PathBuf>,

@@ -37,9 +37,6 @@ pub struct HeartbeatMessage<'a> {
     /// Number that the heartbeat measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// Usual value of `number`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usual: Option<f64>,
     /// Remark of the language model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_model: Option<&'a str>,
@@ -50,18 +47,16 @@ pub struct HeartbeatMessage<'a> {
 impl<'a> HeartbeatMessage<'a> {
     /// Builds the message about `finding` of the heartbeat at `at`.
     pub fn of(finding: &'a Finding, id: &'a str, at: Wall, added: Option<&'a Added>) -> Self {
-        let (number, usual) = match finding {
-            Finding::PilingUp { events, usual, .. } => (Some(*events), Some(*usual)),
-            Finding::Silence { usual, .. } => (Some(0), Some(*usual)),
-            Finding::NotDelivered { waiting } => (Some(*waiting), None),
-            Finding::BudgetNearlySpent { percent, .. } => (Some(*percent), None),
-            Finding::OpinionsGivenUp { number } => (Some(*number), None),
-            Finding::TooManyReviews { doubtful, .. } => (Some(*doubtful), None),
+        let number = match finding {
+            Finding::NotDelivered { waiting } => Some(*waiting),
+            Finding::BudgetNearlySpent { percent, .. } => Some(*percent),
+            Finding::OpinionsGivenUp { number } => Some(*number),
+            Finding::TooManyReviews { doubtful, .. } => Some(*doubtful),
             Finding::RuntimeAway
             | Finding::CameraOut { .. }
             | Finding::PipelineFailed { .. }
             | Finding::NotStored { .. }
-            | Finding::ChannelSilent { .. } => (None, None),
+            | Finding::ChannelSilent { .. } => None,
         };
         let channel = match finding {
             Finding::ChannelSilent { channel } => Some(channel),
@@ -85,7 +80,6 @@ impl<'a> HeartbeatMessage<'a> {
             pipeline,
             channel,
             number,
-            usual,
             by_model: added.map(|added| added.words.as_str()),
             model: added.map(|added| added.model.as_str()),
         }
