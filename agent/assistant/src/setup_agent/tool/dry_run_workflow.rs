@@ -8,15 +8,15 @@ use jiff::Zoned;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::backtest::{Backtest, BacktestEvent, MAX_BACKTEST_HOURS};
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Condition;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::is_awake;
 
-use super::super::facts::ToolFact;
+use super::super::facts::{ToolFact, TurnFacts};
 use super::super::tool_context::ToolContext;
-use super::chosen_draft::ChosenDraft;
+use super::chosen_draft::{ChosenDraft, RUNNING};
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
@@ -24,6 +24,7 @@ use crate::moment::schedule_time;
 use crate::permissions::Effect;
 use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::proposal::checks::check_spec;
+use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::TrialStats;
 use crate::wording::local_time;
 
@@ -46,13 +47,15 @@ const STRIP: &str = "some of the events, spread over the time, each on the neare
 
 pub(super) const TOOL: Tool = Tool {
     name: "dry_run_workflow",
-    description: "Tries a draft with its rules on the next seconds of a camera, or the first \
+    description: "Tries a draft, or \"running\" with other rules, on the next seconds of a camera, or the first \
         seconds of a recording without a pipeline: frames, tracks, counts of lines and zones, \
         events, failures. Nothing of it is kept. Worth it before a proposal with rules; a quiet \
         scene proves nothing.",
     schema: || {
         let properties = json!({
-            "draft": text("such as d1"), "edits": short_schema_of_edits(),
+            "draft": text("such as d1; or the name of a pipeline, or running for the only one of \
+                the camera"),
+            "edits": short_schema_of_edits(),
             "camera": text("name of the camera"),
             "rules": text("the rules as JSON text: a list, or []"),
             "seconds": {"type": "number", "description": "of the camera's time, at most 30; \
@@ -91,20 +94,24 @@ struct Arguments {
 async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.context.snapshot().await?;
-    let chosen = ChosenDraft::new(given, arguments.draft, &arguments.edits).await?;
     let camera = ToolContext::camera(&arguments.camera, &here)?;
+    let running = running(&arguments, &camera, given.facts, &here)?;
+    let chosen = match running {
+        Some(pipeline) => ChosenDraft::running(pipeline),
+        None => ChosenDraft::new(given, arguments.draft, &arguments.edits).await?,
+    };
     let is_replay = arguments.hours > 0.0;
     let fits = arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS;
     if !(is_replay || fits) {
         return Err(format!("seconds must be above 0 and at most {MAX_SECONDS}"));
     }
     let id = PipelineId::new(PIPELINE_ID).map_err(|e| e.to_string())?;
-    let pipeline = spec(
-        id,
-        camera.clone(),
-        &chosen.workflow,
-        rules(arguments.rules)?,
-    );
+    let rules = rules(arguments.rules)?;
+    let mut pipeline = spec(id, camera.clone(), &chosen.workflow, rules);
+    if let Some(running) = running {
+        pipeline.model.clone_from(&running.model);
+        pipeline.parameters.clone_from(&running.parameters);
+    }
     let checked = check_spec(&pipeline, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
@@ -145,6 +152,36 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         sentence,
         failures,
     }))
+}
+
+/// The pipeline of the camera whose current workflow is meant: by its name where no draft has that,
+/// or by [`RUNNING`] where it is the only one.
+fn running<'h>(
+    arguments: &Arguments,
+    camera: &SourceId,
+    facts: &TurnFacts,
+    here: &'h SystemSnapshot,
+) -> Result<Option<&'h PipelineSpec>, String> {
+    let draft = arguments.draft.as_str();
+    let on_camera = here.pipelines.iter().map(|status| &status.spec);
+    let on_camera: Vec<_> = on_camera.filter(|spec| spec.source == *camera).collect();
+    if draft == RUNNING && on_camera.len() != 1 {
+        let names: Vec<&str> = on_camera.iter().map(|spec| spec.id.as_str()).collect();
+        return Err(format!(
+            "give the name of a pipeline on {camera} as the draft; there are: {}",
+            names.join(", ")
+        ));
+    }
+    let named = ToolContext::pipeline(draft, here).ok();
+    let named = named.filter(|_| facts.draft(draft).is_none());
+    let is_meant = |spec: &&&PipelineSpec| draft == RUNNING || named.as_ref() == Some(&spec.id);
+    match on_camera.iter().find(is_meant) {
+        Some(_) if !arguments.edits.is_empty() => {
+            Err("edits need a draft of validate_workflow".to_owned())
+        }
+        None if named.is_some() => Err(format!("pipeline {draft} is not on camera {camera}")),
+        meant => Ok(meant.copied()),
+    }
 }
 
 /// Adds the rules that could make no event in the trial: too slow for its seconds, or quiet now.
@@ -276,6 +313,40 @@ fn event(event: &DryRunEvent) -> Value {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+    use crate::proposal::snapshot::testing::{situation, status};
+
+    #[test]
+    fn pipeline_is_tried_by_its_name_or_as_the_only_one_of_its_camera() {
+        let spec = |id: &str, camera: &str| -> PipelineSpec {
+            serde_json::from_value(json!({"id": id, "source": camera, "workflow": {}})).unwrap()
+        };
+        let mut here = situation();
+        here.pipelines = [("w1", "hall"), ("d1", "gate"), ("w2", "gate")]
+            .map(|(id, camera)| status(&spec(id, camera)))
+            .to_vec();
+        let mut facts = TurnFacts::default();
+        let meant = |draft: &str, camera: &str, facts: &TurnFacts| {
+            let arguments = json!({"draft": draft, "camera": camera, "rules": [], "seconds": 10});
+            let arguments: Arguments = serde_json::from_value(arguments).unwrap();
+            let camera = SourceId::new(camera).unwrap();
+            let found = running(&arguments, &camera, facts, &here);
+            found.map(|spec| spec.map(|spec| spec.id.to_string()))
+        };
+        let id = |id: &str| Ok(Some(id.to_owned()));
+        assert_eq!(meant("running", "hall", &facts), id("w1"));
+        assert_eq!(meant("w2", "gate", &facts), id("w2"));
+        assert_eq!(meant("d1", "gate", &facts), id("d1"));
+        let several = meant("running", "gate", &facts).unwrap_err();
+        assert!(several.ends_with("there are: d1, w2"), "{several}");
+        let elsewhere = meant("w1", "gate", &facts).unwrap_err();
+        assert!(elsewhere.contains("not on camera gate"), "{elsewhere}");
+        facts.add(ToolFact::Draft {
+            workflow: json!({}),
+            text: None,
+            warnings: Vec::new(),
+        });
+        assert_eq!(meant("d1", "gate", &facts), Ok(None), "the draft is meant");
+    }
 
     #[test]
     fn rules_asleep_at_this_hour_are_named() {

@@ -19,7 +19,7 @@ use watchkeeper_engine::workflow::{Overlay, compile};
 
 use super::super::facts::{ModelWords, Preview, ToolFact};
 use super::super::tool_context::ToolContext;
-use super::chosen_draft::ChosenDraft;
+use super::chosen_draft::{ChosenDraft, RUNNING};
 use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
@@ -30,8 +30,6 @@ use crate::proposal::difference::difference;
 use crate::proposal::llm_proposal::{MAX_BYTES, MAX_CHANGES, ProposedChange};
 use crate::redact::restore_secrets;
 
-/// In place of a draft's name: the current workflow of the pipeline.
-const RUNNING: &str = "running";
 /// Maximum steps of a proposed workflow, with those of inner workflows.
 const MAX_STEPS: usize = 60;
 
@@ -103,10 +101,15 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         Err(_) => PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?,
     };
     let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
-    let chosen = choose_draft(given, arguments.draft, &arguments.edits).await?;
-    let workflow = match &chosen {
-        Some(chosen) => drafted(chosen, &camera, replaced, given)?,
-        None => running(&id, &camera, replaced)?,
+    let is_running = is_running(&arguments, &id, given);
+    let (chosen, workflow) = if is_running {
+        let chosen = running(&id, &camera, replaced, &arguments.edits)?;
+        let workflow = chosen.workflow.clone();
+        (chosen, workflow)
+    } else {
+        let chosen = ChosenDraft::new(given, arguments.draft, &arguments.edits).await?;
+        let workflow = drafted(&chosen, &camera, replaced, given)?;
+        (chosen, workflow)
     };
     check_length(&workflow)?;
     let mut spec = keep_settings(
@@ -117,7 +120,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         // `check` rejects invalid times.
         spec.stop_after_s = (seconds != 0.0).then_some(seconds);
     }
-    if chosen.is_none() {
+    if is_running {
         spec.model = replaced.and_then(|old| old.model.clone());
     }
     let checked = check_spec(&spec, &here);
@@ -130,7 +133,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         None => ProposedChange::Deploy { spec },
     };
     add_change(&mut given.facts.changes(), &change)?;
-    let mind = all_warnings(checked.warnings, chosen.as_ref(), given);
+    let mind = all_warnings(checked.warnings, &chosen, given);
     let result = json!({
         "put_up": change.pipeline(), "mind": mind, "rules": checked.rules,
         "difference": difference(&change.change(), &here).lines(),
@@ -138,14 +141,10 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             mistake, propose the corrected one under this name. End with one short sentence, or \
             propose more first.",
     });
-    let (draft, edited) = match chosen {
-        Some(chosen) => (Some(chosen.name), chosen.fact),
-        None => (None, None),
-    };
-    let outcome = ToolOutcome::json(&result).with_optional_fact(edited);
+    let outcome = ToolOutcome::json(&result).with_optional_fact(chosen.fact);
     Ok(outcome.with_fact(ToolFact::Proposed {
         change: Box::new(change),
-        draft,
+        draft: Some(chosen.name),
         words: ModelWords {
             says: arguments.says,
             assumed: arguments.assumed,
@@ -157,26 +156,21 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
 /// The warnings of the check, and what speaks against the draft, each once.
 fn all_warnings(
     mut warnings: Vec<String>,
-    chosen: Option<&ChosenDraft>,
+    chosen: &ChosenDraft,
     given: ToolInput<'_>,
 ) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    warnings.extend(chosen.into_iter().flat_map(|chosen| chosen.warnings(given)));
+    warnings.extend(chosen.warnings(given));
     warnings.retain(|warning| seen.insert(warning.clone()));
     warnings
 }
 
-/// The draft to propose; `None` for the current workflow of the pipeline.
-async fn choose_draft(
-    given: ToolInput<'_>,
-    draft: String,
-    edits: &[DraftEdit],
-) -> Result<Option<ChosenDraft>, String> {
-    match (draft.as_str(), edits) {
-        (RUNNING, []) => Ok(None),
-        (RUNNING, _) => Err("edits need a draft of validate_workflow".to_owned()),
-        (_, edits) => ChosenDraft::new(given, draft, edits).await.map(Some),
-    }
+/// Whether the current workflow of the pipeline is meant: by [`RUNNING`], or by its own name where
+/// no draft has that.
+fn is_running(arguments: &Arguments, pipeline: &PipelineId, given: ToolInput<'_>) -> bool {
+    let draft = arguments.draft.as_str();
+    let names_pipeline = [pipeline.as_str(), arguments.pipeline.as_str()].contains(&draft);
+    draft == RUNNING || names_pipeline && given.facts.draft(draft).is_none()
 }
 
 /// The workflow of a draft that was previewed on this camera, with the secrets of the replaced
@@ -254,8 +248,10 @@ fn running(
     id: &PipelineId,
     camera: &SourceId,
     replaced: Option<&PipelineSpec>,
-) -> Result<Value, String> {
+    edits: &[DraftEdit],
+) -> Result<ChosenDraft, String> {
     match replaced {
+        _ if !edits.is_empty() => Err("edits need a draft of validate_workflow".to_owned()),
         None => Err(format!(
             "there is no pipeline {id} whose workflow can stay: make a draft with validate_workflow"
         )),
@@ -264,7 +260,7 @@ fn running(
                 look at it there",
             spec.source
         )),
-        Some(spec) => Ok(spec.workflow.clone()),
+        Some(spec) => Ok(ChosenDraft::running(spec)),
     }
 }
 
