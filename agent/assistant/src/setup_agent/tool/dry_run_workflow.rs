@@ -23,7 +23,7 @@ use super::draft_spec::{rules, spec};
 use crate::moment::schedule_time;
 use crate::permissions::Effect;
 use crate::proposal::backtest::{BacktestSummary, strip};
-use crate::proposal::checks::check_spec;
+use crate::proposal::checks::check_draft;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::TrialStats;
 use crate::wording::local_time;
@@ -112,7 +112,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         pipeline.model.clone_from(&running.model);
         pipeline.parameters.clone_from(&running.parameters);
     }
-    let checked = check_spec(&pipeline, &here);
+    let checked = check_draft(&pipeline, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
     }
@@ -224,7 +224,7 @@ fn describe(report: &DryRunReport, sentence: &str) -> Value {
         "failing_steps": report.results.step_errors,
         "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
         "ended_early": report.ended,
-        "note": VERDICTS,
+        "note": (!report.rules.is_empty()).then_some(VERDICTS),
     })
 }
 
@@ -250,7 +250,7 @@ async fn replay(
         "about_this": FROM_OUTSIDE, "summary": sentence, "draft": chosen.name,
         "rules": report.rules, "lines": report.results.lines,
         "latest_events": events, "covered_s": report.covered_s, "limits": report.limits,
-        "remark": summary.remark(), "note": VERDICTS,
+        "remark": summary.remark(), "note": (!report.rules.is_empty()).then_some(VERDICTS),
         "picture": report.strip.as_ref().map(|_| STRIP),
     });
     let picture = match strip(&report) {
@@ -346,6 +346,14 @@ mod tests {
             warnings: Vec::new(),
         });
         assert_eq!(meant("d1", "gate", &facts), Ok(None), "the draft is meant");
+    }
+
+    #[test]
+    fn verdicts_are_explained_only_where_there_are_rules() {
+        let mut report = DryRunReport::default();
+        assert_eq!(describe(&report, "")["note"], Value::Null);
+        report.rules.push("in".to_owned());
+        assert_eq!(describe(&report, "")["note"], VERDICTS);
     }
 
     #[test]

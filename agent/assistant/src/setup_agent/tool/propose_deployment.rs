@@ -24,7 +24,7 @@ use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, tex
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
 use crate::permissions::Effect;
-use crate::proposal::checks::check_spec;
+use crate::proposal::checks::check_draft;
 use crate::proposal::describe::all_steps;
 use crate::proposal::difference::difference;
 use crate::proposal::llm_proposal::{MAX_BYTES, MAX_CHANGES, ProposedChange};
@@ -123,7 +123,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     if is_running {
         spec.model = replaced.and_then(|old| old.model.clone());
     }
-    let checked = check_spec(&spec, &here);
+    let checked = check_draft(&spec, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
     }
