@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_engine::templates::annotate::with_drawing;
 use watchkeeper_engine::workflow::{Overlay, compile};
 
@@ -39,7 +40,7 @@ pub(super) const TOOL: Tool = Tool {
         pipeline that it replaces. A draft with lines or zones must be previewed on that camera \
         first. If only the rules of a pipeline change, give \"running\" \
         as the draft: its workflow stays, without draft and preview. Rules say what makes an \
-        event; with an empty list it only counts.",
+        event, and are given whole, those that stay too; with an empty list it only counts.",
     schema: || {
         let properties = json!({
             "draft": text("such as d1, or running"), "edits": short_schema_of_edits(),
@@ -127,13 +128,18 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
     }
+    let mut mind = all_warnings(checked.warnings, &chosen, given);
+    mind.extend(
+        replaced
+            .into_iter()
+            .flat_map(|old| lost_settings(old, &spec)),
+    );
     let spec = Box::new(spec);
     let change = match replaced {
         Some(_) => ProposedChange::Replace { spec },
         None => ProposedChange::Deploy { spec },
     };
     add_change(&mut given.facts.changes(), &change)?;
-    let mind = all_warnings(checked.warnings, &chosen, given);
     let result = json!({
         "put_up": change.pipeline(), "mind": mind, "rules": checked.rules,
         "difference": difference(&change.change(), &here).lines(),
@@ -163,6 +169,36 @@ fn all_warnings(
     warnings.extend(chosen.warnings(given));
     warnings.retain(|warning| seen.insert(warning.clone()));
     warnings
+}
+
+/// Warns about settings of rules that keep their name: what the new rule does not have has its
+/// default.
+fn lost_settings(old: &PipelineSpec, new: &PipelineSpec) -> Vec<String> {
+    // Plain data with string keys always serialises.
+    let fields = |rule: &RuleSpec| serde_json::to_value(rule).unwrap_or_default();
+    let mut lost = Vec::new();
+    for rule in new.rules.iter().flatten() {
+        let mut before = old.rules.iter().flatten();
+        let Some(before) = before.find(|before| before.name == rule.name) else {
+            continue;
+        };
+        let usual = fields(&RuleSpec::new(rule.name.clone(), rule.when.clone()));
+        let (before, now) = (fields(before), fields(rule));
+        let settings = before.as_object().into_iter().flatten();
+        let settings = settings.filter(|(field, value)| {
+            let [usual, now] = [&usual[field], &now[field]];
+            *field != "when" && now == usual && *value != usual
+        });
+        let settings: Vec<String> = settings.map(|(f, value)| format!("{f} {value}")).collect();
+        if !settings.is_empty() {
+            lost.push(format!(
+                "rule {:?} loses what it has now: {}; give these too if they are to stay",
+                rule.name,
+                settings.join(", ")
+            ));
+        }
+    }
+    lost
 }
 
 /// Whether the current workflow of the pipeline is meant: by [`RUNNING`], or by its own name where
@@ -341,6 +377,30 @@ fn check_size(changes: &[ProposedChange]) -> Result<(), String> {
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn setting_that_a_rule_would_lose_is_named() {
+        let spec = |rules: Value| -> PipelineSpec {
+            let spec = json!({"id": "p", "source": "s", "workflow": {}, "rules": rules});
+            serde_json::from_value(spec).unwrap()
+        };
+        let when = json!({"kind": "enters", "zone": "z"});
+        let old = spec(json!([
+            {"name": "alarm", "when": when, "cooldown_s": 10, "severity": "warning"},
+            {"name": "other", "when": when, "severity": "warning"},
+        ]));
+        let new = json!([
+            {"name": "alarm", "when": when, "severity": "critical", "notify": ["boss"]},
+            {"name": "third", "when": when},
+        ]);
+        assert_eq!(
+            lost_settings(&old, &spec(new)),
+            [
+                "rule \"alarm\" loses what it has now: cooldown_s 10.0; give these too if they are to stay"
+            ]
+        );
+        assert_eq!(lost_settings(&old, &old), [""; 0]);
+    }
 
     #[test]
     fn other_change_of_a_proposed_pipeline_is_refused_and_a_corrected_one_replaces_it() {
