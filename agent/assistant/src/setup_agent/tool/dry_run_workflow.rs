@@ -138,7 +138,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
     let mind = checked.warnings;
-    let seen = TrialStats::from_report(&report);
+    let seen = TrialStats::from_report(&report, &wanted.pipeline.workflow);
     let sentence = format!("tried on {camera} for {}", seen.sentence());
     let failures = seen.failure_sentences();
     let mut told = describe(&report, &sentence);
