@@ -303,7 +303,7 @@ fn sleeping_rules(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
 
 fn event(event: &DryRunEvent) -> Value {
     json!({
-        "rule": event.event.rule, "class": event.event.label, "at_s": event.event.pts_s,
+        "rule": event.event.rule, "class": event.event.label, "s_since_source_began": event.event.pts_s,
         "decision": event.decision.verdict,
         "confidence": event.decision.confidence, "reason": event.event.reason,
     })
