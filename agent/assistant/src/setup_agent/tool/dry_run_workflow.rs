@@ -24,6 +24,7 @@ use crate::moment::schedule_time;
 use crate::permissions::Effect;
 use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::proposal::checks::check_draft;
+use crate::proposal::describe::all_steps;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::TrialStats;
 use crate::wording::local_time;
@@ -144,7 +145,11 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let mut told = describe(&report, &sentence);
     told["draft"] = json!(chosen.name);
     told["mind"] = json!(mind);
-    let long = slow_rules(&wanted.pipeline, seconds);
+    let long = [
+        slow_rules(&wanted.pipeline, seconds),
+        slow_steps(&wanted.pipeline.workflow, seconds),
+    ]
+    .concat();
     explain_silence(&mut told, (&long, seconds), (&quiet, &here.now));
     let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
     Ok(outcome.with_fact(ToolFact::Tried {
@@ -184,7 +189,8 @@ fn running<'h>(
     }
 }
 
-/// Adds the rules that could make no event in the trial: too slow for its seconds, or quiet now.
+/// Adds what could have no result in the trial: rules and steps too slow for its seconds, and rules
+/// that are quiet now.
 fn explain_silence(
     told: &mut Value,
     (long, seconds): (&[String], f64),
@@ -192,8 +198,8 @@ fn explain_silence(
 ) {
     if !long.is_empty() {
         told["too_short_for"] = json!({
-            "rules": long, "why": format!("their events take longer than the {} s of this trial, \
-                so the lack of an event proves nothing", seconds),
+            "names": long, "why": format!("these rules and steps take longer than the {} s of \
+                this trial, so the lack of an event or a value proves nothing", seconds),
         });
     }
     if !quiet.is_empty() {
@@ -290,6 +296,24 @@ fn slow_rules(pipeline: &PipelineSpec, seconds: f64) -> Vec<String> {
     long.map(|rule| rule.name.clone()).collect()
 }
 
+/// Steps that collect values over an interval at least as long as the trial.
+fn slow_steps(workflow: &Value, seconds: f64) -> Vec<String> {
+    let steps = all_steps(workflow).into_iter();
+    let long = steps.filter(|step| {
+        let unit_s = match step["interval_unit"].as_str().unwrap_or("seconds") {
+            "seconds" => 1.0,
+            "minutes" => 60.0,
+            "hours" => 3600.0,
+            // Of frames.
+            _ => return false,
+        };
+        let interval = step["interval"].as_f64();
+        interval.is_some_and(|interval| interval * unit_s >= seconds)
+    });
+    long.filter_map(|step| step["name"].as_str().map(str::to_owned))
+        .collect()
+}
+
 /// Rules whose schedule excludes this hour.
 fn sleeping_rules(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
     let local = schedule_time(now.datetime());
@@ -354,6 +378,17 @@ mod tests {
         assert_eq!(describe(&report, "")["note"], Value::Null);
         report.rules.push("in".to_owned());
         assert_eq!(describe(&report, "")["note"], VERDICTS);
+    }
+
+    #[test]
+    fn step_with_an_interval_as_long_as_the_trial_is_slow() {
+        let workflow = json!({"steps": [
+            {"name": "per-minute", "interval": 1, "interval_unit": "minutes"},
+            {"name": "per-second", "interval": 1},
+            {"name": "per-frames", "interval": 90, "interval_unit": "runs"},
+        ]});
+        assert_eq!(slow_steps(&workflow, 10.0), ["per-minute"]);
+        assert_eq!(slow_steps(&workflow, 61.0), [""; 0]);
     }
 
     #[test]
