@@ -16,7 +16,7 @@ use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::rules::decide::confidence;
 use watchkeeper_engine::rules::evidence::of_value;
 use watchkeeper_engine::templates::watch::MOTION;
-use watchkeeper_models::Zoo;
+use watchkeeper_models::{Zoo, ZooError};
 
 use super::snapshot::SystemSnapshot;
 
@@ -170,9 +170,15 @@ pub fn model_facts(model: &ModelInfo) -> ModelFacts {
 /// The error of a model that is not on this box, with what brings it and what is here instead.
 pub fn absent_model(id: &str, here: &SystemSnapshot) -> String {
     let names: Vec<&str> = here.present_models().map(|m| m.name.as_str()).collect();
+    let zoo = Zoo::builtin();
+    let mut absence = zoo.absence(id);
+    if let ZooError::Unknown { nearest, .. } = &mut absence {
+        // A model without an address can't be fetched either.
+        let is_published = |name: &String| zoo.manifest(name)?.url();
+        nearest.retain(|name| is_published(name).is_some());
+    }
     format!(
-        "model {id:?} is not on this box: {}; the models here are: {}",
-        Zoo::builtin().absence(id),
+        "model {id:?} is not on this box: {absence}; the models here are: {}",
         names.join(", ")
     )
 }
@@ -259,6 +265,8 @@ mod tests {
             unpublished.contains("models add FILE --like clip-vit-b-32"),
             "{unpublished}"
         );
+        let alike = absent_model("yolov8n-640", &here);
+        assert!(!alike.contains("did you mean"), "{alike}");
         let unknown = absent_model("yolo_world/v2-s", &here);
         assert!(unknown.contains("stands_for"), "{unknown}");
     }
