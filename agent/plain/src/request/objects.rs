@@ -104,12 +104,22 @@ pub(super) fn objects(
         true => "anything".to_owned(),
         false => dedup(wanted.iter().map(|m| m.said.clone()).collect()).join(" or "),
     };
-    let model = model_for(mentions, scene)?;
-    if is_anything && !model.labels.is_empty() {
-        notes.assume(format!(
-            "Anything is what the model {} knows: what it has no class for is not seen.",
-            model.name
-        ));
+    let is_movement = |m: &&Mention| one_of("movement|motion", &m.said);
+    let moves = is_anything && (parts.acts.motion || wanted.iter().any(is_movement));
+    // A network sees what stands there too, and no movement of what it does not know.
+    let mut models = scene.models.iter();
+    let model = match models.find(|model| moves && model.labels.is_empty()) {
+        Some(detector) => detector,
+        None => model_for(mentions, scene)?,
+    };
+    if is_anything {
+        notes.assume(match model.labels.is_empty() {
+            true => tells_none_apart(model),
+            false => format!(
+                "Anything is what the model {} knows: what it has no class for is not seen.",
+                model.name
+            ),
+        });
     }
     let objects = chosen(model, &wanted, &excluded, said)?;
     Ok((model.name.clone(), objects))
