@@ -207,6 +207,8 @@ fn what_talking_does_not_do_is_refused_with_the_way_to_it() {
             "how much does this box cost me per day",
             "how much does it cost",
         ),
+        ("do that for the yard too", "also on the yard camera"),
+        ("do the same for the yard", "also on the yard camera"),
         ("undo that", "watchkeeper audit"),
         ("show me the last one", "the last event"),
         ("until when", "what is paused"),
