@@ -4,7 +4,8 @@ use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Seve
 use watchkeeper_plain::answer::{Answer, Change, Look, Missing, Proposal};
 
 use crate::support::{
-    ask, deployed, proposal, proposal_in, question, question_in, scene, specs, with_pipelines,
+    ask, camera, deployed, proposal, proposal_in, question, question_in, scene, specs,
+    with_pipelines,
 };
 
 fn rule(text: &str) -> RuleSpec {
@@ -141,8 +142,9 @@ fn nobody_is_told_where_nobody_wants_to_be() {
 fn a_place_that_is_empty_needs_no_class() {
     for (text, wanted) in [
         ("tell me when the street is empty for 10 minutes", "person"),
+        ("tell me when the car park is empty for 10 minutes", "truck"),
         (
-            "let me know when the canteen is empty for ten minutes",
+            "let me know when the office is empty for ten minutes",
             "person",
         ),
     ] {
@@ -164,6 +166,18 @@ fn a_place_that_is_empty_needs_no_class() {
         };
         assert_eq!(for_s, 600.0);
     }
+}
+
+#[test]
+fn of_an_unknown_place_it_is_asked_who_is_missing() {
+    let mut scene = scene();
+    scene.cameras = vec![camera("c1", "First")];
+    let text = "tell me when the canteen is empty for 10 minutes, in the whole picture";
+    let asked = question_in(text, &scene);
+    assert!(asked.text.contains("no people are"), "{}", asked.text);
+    let text = "tell me when no cats are in the canteen for 10 minutes, in the whole picture";
+    let proposal = proposal_in(text, &scene);
+    assert_eq!(classes(&proposal), serde_json::json!(["cat"]));
 }
 
 #[test]
