@@ -301,3 +301,17 @@ fn known_class_is_not_said_to_be_unknown() {
     };
     assert!(!refused.text.contains("no model here"), "{}", refused.text);
 }
+
+#[test]
+fn hours_beside_a_channel_are_said_to_be_those_of_the_watch() {
+    let assumed = |text: &str| {
+        let Answer::Propose(proposal) = ask(text, &scene()) else {
+            panic!("{text}");
+        };
+        proposal.assumed.concat()
+    };
+    let night = assumed("tell #security at night when a person is on camera gate");
+    assert!(night.contains("hours are those of the watch"), "{night}");
+    let always = assumed("tell #security when a person is on camera gate");
+    assert!(!always.contains("hours"), "{always}");
+}
