@@ -1,7 +1,7 @@
 //! What owners said to a box that answered or proposed something else.
 
 use serde_json::json;
-use watchkeeper_plain::answer::{Answer, Look};
+use watchkeeper_plain::answer::{Answer, Look, Missing};
 
 use crate::support::{PLAIN, ask, proposal, scene, specs, with_pipelines};
 
@@ -158,6 +158,23 @@ fn place_called_till_is_no_end_of_a_pause() {
         });
     let answer = ask("pause the till on sundays", &scene);
     assert!(matches!(answer, Answer::Unknown(_)), "{answer:#?}");
+}
+
+#[test]
+fn place_that_is_named_as_a_watch_is_told_from_it() {
+    let scene = with_pipelines(&["gate", "yard"]);
+    let watch = scene.pipelines[1].spec.id.as_str();
+    for text in [
+        "make the left parking bay watch 10 seconds",
+        "set the cooldown of the left parking bay to 5 minutes",
+    ] {
+        let Answer::Ask(asked) = ask(text, &scene) else {
+            panic!("{text}");
+        };
+        assert!(asked.text.contains("is a place on yard"), "{}", asked.text);
+        assert!(asked.text.contains(watch), "{}", asked.text);
+        assert_eq!(asked.about, Missing::Meaning, "nothing answers it");
+    }
 }
 
 #[test]
