@@ -29,6 +29,8 @@ const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those
 pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
     r.take_all(&["@others_stay"]);
+    // `no, just pause it` turns down what waits.
+    r.take(&["no|nope|nah ,|."]);
     let verb = Verb::take(r, intent);
     let spared = spared(r);
     let named = spared.is_empty().then(|| deployed::named(r));
