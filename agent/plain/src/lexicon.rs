@@ -245,9 +245,14 @@ impl Lexicon {
         self.is_function(word) || self.words.asked.contains(word)
     }
 
+    /// Whether a word turns round or limits what it stands in.
+    pub(crate) fn turns(&self, word: &str) -> bool {
+        self.words.limits.contains(word)
+    }
+
     /// Whether a word is a small one, which no name is by itself.
     pub(crate) fn is_everyday(&self, word: &str) -> bool {
-        self.is_asked(word) || self.words.limits.contains(word)
+        self.is_asked(word) || self.turns(word)
     }
 }
 
