@@ -241,7 +241,7 @@ impl Correction {
 fn not_read(r: &Reader<'_>) -> Refusal {
     let remedy = r.over(&r.tokens).remedy("correction").unwrap_or(
         "Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
-         (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel or a clip.",
+         (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel (\"also tell #office\") or a clip.",
     );
     unclear(r, remedy)
 }

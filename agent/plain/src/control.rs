@@ -30,7 +30,9 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     let scene = r.scene;
     r.take_all(&["@others_stay"]);
     // `no, just pause it` turns down what waits.
-    r.take(&["no|nope|nah ,|."]);
+    if let Some(no) = r.fits("no|nope|nah ,|.", 0) {
+        r.mark(no.at);
+    }
     let verb = Verb::take(r, intent);
     let spared = spared(r);
     let named = spared.is_empty().then(|| deployed::named(r));
@@ -62,9 +64,12 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     let either = (0..r.tokens.len()).find(either);
     left.extend(either.map(|_| "or".to_owned()));
     let names_none = named.is_empty() && spared.is_empty() && cameras.is_empty();
-    let remedy = r.remedy("order").unwrap_or(
-        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
-    );
+    let remedy = match verb.deletes && names::mentions_class(r) {
+        true => "A class is left out by \"make the gate watch ignore buses\".",
+        false => r.remedy("order").unwrap_or(
+            "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
+        ),
+    };
     let hint = format!("{remedy} {}", listed(scene, None, None));
     closed::refuse_words(r, left, &hint)?;
     let mut targets = match (named.is_empty(), cameras.is_empty()) {

@@ -69,8 +69,8 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     let of = { leading }
         .into_iter()
         .find(|(verbs, _)| r.begins(start, &[verbs]));
-    // `make me a sandwich`, `set an alarm when …`: nothing that there is.
-    let makes = r.begins(start, &["make|set me|us? a|an|some"]) && watch.is_none();
+    // `make me a sandwich`, `set an alarm when …`, `make sure`: nothing that there is.
+    let makes = r.begins(start, &["make|set me|us? a|an|some|sure|certain"]) && watch.is_none();
     if let Some((_, intent)) = of.filter(|_| !makes) {
         return intent;
     }

@@ -186,6 +186,11 @@ fn refusal_names_the_remedy_for_the_word_that_was_not_read() {
             "nobody is at the dock",
         ),
         (
+            "no more alerts from the gate please",
+            "pause the gate watch",
+        ),
+        ("remove buses from the gate watch", "ignore buses"),
+        (
             "pause everything for an hour, but not the dock",
             "everything but the gate",
         ),

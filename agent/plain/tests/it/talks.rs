@@ -178,6 +178,18 @@ fn place_that_is_named_as_a_watch_is_told_from_it() {
 }
 
 #[test]
+fn what_changes_no_watch_asks_for_no_watch() {
+    let scene = with_pipelines(&["gate", "yard"]);
+    for text in [
+        "make sure nobody enters the yard at night",
+        "when does the gate watch run",
+    ] {
+        let answer = ask(text, &scene);
+        assert!(!matches!(answer, Answer::Ask(_)), "{text}: {answer:#?}");
+    }
+}
+
+#[test]
 fn reason_of_a_refused_correction_is_that_of_what_waits() {
     let scene = with_pipelines(&["gate"]);
     let text = |order: &str| {
