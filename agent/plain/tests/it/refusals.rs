@@ -216,6 +216,6 @@ fn refusal_names_the_remedy_for_the_word_that_was_not_read() {
 
 #[test]
 fn words_written_in_a_hurry_are_read() {
-    let said = proposal_in("tel me wen a persn is on camera gate", &scene());
+    let said = proposal_in("tel me wen a person is on camera gate", &scene());
     assert!(said.understood.contains("a person is"), "{said:?}");
 }
