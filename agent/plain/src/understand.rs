@@ -192,20 +192,17 @@ impl Plain {
     }
 }
 
-/// Returns what orders and changes mean after the corrections, in their order.
+/// Returns what orders and changes mean, in their order.
 fn orders(
     requests: &[Request<'_>],
     corrections: &[Reader<'_>],
     notes: &mut Notes,
 ) -> Result<Vec<ChangeSet>, Refusal> {
-    let mut requests = requests.to_vec();
-    for said in corrections {
-        let mut r = said.clone();
-        amend::amend_end(&mut requests, &mut r)?;
-        notes.extend(r.notes);
+    if let Some(said) = corrections.first() {
+        return Err(amend::refuse_for_order(said));
     }
     let mut proposed = Vec::new();
-    for Request { intent, mut r } in requests {
+    for Request { intent, mut r } in requests.iter().cloned() {
         proposed.push(match intent {
             Intent::Change => edit::change(&mut r)?,
             intent => control::control(&mut r, intent)?,
