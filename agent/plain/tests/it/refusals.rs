@@ -58,6 +58,7 @@ fn what_no_model_knows_is_refused_at_once_and_named() {
 #[test]
 fn a_place_that_nobody_drew_is_still_asked_for() {
     for text in [
+        "Watch the left parking bay on camera gate and tell me when it is free",
         "Tell me when somebody is at the safe on camera gate",
         "Tell me when the hall is empty on camera gate",
         "Watch the door on camera gate",
