@@ -131,8 +131,8 @@ fn keep_longer_pauses(
 
 /// The verb of an order.
 struct Verb {
-    /// As it was written, or the usual one.
-    written: String,
+    /// As messages say it.
+    name: &'static str,
     /// Whether it ends a watch for good.
     deletes: bool,
     /// Whether it ends a pause, and so means what is paused.
@@ -166,10 +166,7 @@ impl Verb {
             _ => r.take_all(&["off again"]),
         };
         Self {
-            written: match ends_pause || written.is_empty() || written.contains(" it ") {
-                true => usual.to_owned(),
-                false => written,
-            },
+            name: if deletes { "delete" } else { usual },
             deletes,
             ends_pause,
             ends_all_pauses,
@@ -197,8 +194,8 @@ impl Verb {
         match targets.is_empty() {
             true if self.ends_pause => Err(Refusal::meaning("Nothing is paused there.")),
             true => Err(Refusal::meaning(match scene.pipelines.is_empty() {
-                true => format!("Nothing runs, so there is nothing to {}.", self.written),
-                false => format!("There is nothing else to {}.", self.written),
+                true => format!("Nothing runs, so there is nothing to {}.", self.name),
+                false => format!("There is nothing else to {}.", self.name),
             })),
             false => Ok(()),
         }
@@ -223,7 +220,7 @@ impl Verb {
     /// none.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Refusal {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
-        let verb = &self.written;
+        let verb = self.name;
         let mut refusal = which(&format!("Which one shall I {verb}?"), &some, scene);
         if targets.len() > 1 {
             refusal.text.push_str(" Say \"all\" for all of them.");
