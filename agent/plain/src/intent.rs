@@ -69,8 +69,8 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     let of = { leading }
         .into_iter()
         .find(|(verbs, _)| r.begins(start, &[verbs]));
-    // `make me a sandwich`, `set an alarm when …`, `make sure`: nothing that there is.
-    let makes = r.begins(start, &["make|set me|us? a|an|some|sure|certain"]) && watch.is_none();
+    // `make me a sandwich`, `set an alarm when …`: nothing that there is.
+    let makes = r.begins(start, &["make|set me|us? a|an|some"]) && watch.is_none();
     if let Some((_, intent)) = of.filter(|_| !makes) {
         return intent;
     }
@@ -84,9 +84,9 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     }
 }
 
-/// Whether a clause forbids something.
+/// Whether a clause forbids something, or wants it seen to.
 fn forbids(r: &Reader<'_>, start: usize) -> bool {
-    r.begins(start, &["don't|dont|never|not|forget|nevermind", "do not"])
+    r.begins(start, &["don't|dont|never|not|forget|nevermind", "do not", "@sees_to_it"])
         // `keep only the gate watch` names what stays, not what is to go.
         || (r.begins(start, &["keep|leave only|just"]) && r.says(&[WATCHES]))
 }
