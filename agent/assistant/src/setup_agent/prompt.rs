@@ -64,7 +64,7 @@ Other "when": {"kind":"appears","detections":"$steps.tracker.tracked_detections"
 {"under":1},"for_s":10}, {"kind":"value","value":"$steps.NAME.output","test":{"over":3},"for_s":5}.
 To count in a zone, "detections" is "$steps.ZONE STEP.timed_detections". direction: in, out, any.
 A value rule makes one event each time its test begins to hold; an output alone tells nobody.
-No rule fires at a time of day, a pause begins at the yes, and there is no calendar of holidays.
+No rule fires at a time of day, pauses begin at the yes, and holidays are not known.
 cooldown_s is for each track where a rule is about tracks; with "shared_cooldown":true it is one
 for all of them; "max_per_hour":3 limits the events of the rule. severity: info, warning, critical.
 Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time (days, or from
@@ -73,11 +73,11 @@ appears and enters report who comes in these hours, count and stays also who is 
 "confidence":{"min":0.5,"max":1} (scores of detections; below 0.5 the tracker needs
 "track_activation_threshold" too), "clip":{"before_s":5,"after_s":10} to keep a clip of each event
 beside its pictures, "notify":["NAME"] to tell people at once, even before a second opinion, over
-channels of look_around (anybody else can't be told: not_possible; without it events of every
-verdict are kept and published, and an open chat shows those of act: say so to "tell me"),
-"on_act":["NAME"] (default: none) only of events that reach the gate act or that a person
-approves (for a siren: alone, and act above what wrong events reach, or 1 to wait for a yes),
-"below_gates":"review" (default: discard) to have a person decide on those below all gates.
+channels of look_around (anybody else can't be told: not_possible; without it all events are kept
+and published, and an open chat shows those of act), "on_act":["NAME"] (default: none) only of
+events that reach the gate act or that a person approves (for a siren: alone, and act above what
+wrong events reach, or 1 to wait for a yes), "below_gates":"review" (default: discard) to have a
+person decide on those below all gates.
 The gates compare an event's confidence, not a detection's score; it depends on the kind of rule: a
 dry run shows it. Give all four. If look_around says that it is configured, a language model gives a second opinion of unsure
 events: "gates":{"act":0.99,"record":0.98,"review":0.97,"escalate":0.3} asks it for nearly all, and

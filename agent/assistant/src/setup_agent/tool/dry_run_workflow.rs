@@ -48,14 +48,13 @@ const STRIP: &str = "some of the events, spread over the time, each on the neare
 
 pub(super) const TOOL: Tool = Tool {
     name: "dry_run_workflow",
-    description: "Tries a draft, or \"running\" with other rules, on the next seconds of a camera, or the first \
-        seconds of a recording without a pipeline: frames, tracks, counts of lines and zones, \
-        events, failures. Nothing of it is kept. Worth it before a proposal with rules; a quiet \
-        scene proves nothing.",
+    description: "Tries a draft or a pipeline with these rules on the next seconds of a camera, \
+        or the first seconds of a recording without a pipeline: frames, tracks, counts of lines \
+        and zones, events, failures. Worth it before a proposal with rules; a quiet scene proves \
+        nothing.",
     schema: || {
         let properties = json!({
-            "draft": text("such as d1; or the name of a pipeline, or running for the only one of \
-                the camera"),
+            "draft": text("such as d1, or a pipeline's name"),
             "edits": short_schema_of_edits(),
             "camera": text("name of the camera"),
             "rules": text("the rules as JSON text: a list, or []"),

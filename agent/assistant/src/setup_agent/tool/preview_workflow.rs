@@ -18,8 +18,7 @@ use crate::permissions::Effect;
 pub(super) const TOOL: Tool = Tool {
     name: "preview_workflow",
     description: "Draws a draft on the real picture of a camera: lines, zones, boxes and labels \
-        of its current detections. Look at it. The result also lists errors of lines and zones; \
-        correct them in a new draft before you propose it.",
+        of its current detections. Look at it. The result also lists errors of lines and zones.",
     schema: || {
         let properties = json!({"draft": text("such as d1"), "camera": text("name of the camera")});
         schema(&properties, &["draft", "camera"])

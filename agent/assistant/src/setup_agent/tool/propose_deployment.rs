@@ -38,9 +38,8 @@ pub(super) const TOOL: Tool = Tool {
     name: "propose_deployment",
     description: "Proposes a draft for the user's yes, under a new name or under that of a \
         pipeline that it replaces. A draft with lines or zones must be previewed on that camera \
-        first. If only the rules of a pipeline change, give \"running\" \
-        as the draft: its workflow stays, without draft and preview. Rules say what makes an \
-        event, and are given whole, those that stay too; with an empty list it only counts.",
+        first. For other rules of a pipeline alone give \"running\" as the draft, without \
+        preview. Send all rules whole; with an empty list it only counts.",
     schema: || {
         let properties = json!({
             "draft": text("such as d1, or running"), "edits": short_schema_of_edits(),
