@@ -15,7 +15,8 @@ const MOST_BEFORE: usize = 4;
 impl Parts {
     /// The command line of the nearest template with the camera and the classes that were
     /// understood, because a number or a time beside words that were not read may be another one.
-    /// None where nothing was understood, or such a word turns a class round: `not a single person`.
+    /// None where nothing was understood, or where such a word turns a class round: `not a single
+    /// person`.
     pub(super) fn nearest_template(&self, r: &Reader<'_>) -> Option<String> {
         let turns = |i: usize| r.lexicon.turns(r.word(i)) || r.number(i).is_some();
         let starts = self.mentions.iter().map(|m| m.at.start);
