@@ -28,11 +28,8 @@ const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those
 /// Understands a request to stop, pause or resume.
 pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
-    r.take_all(&["@others_stay"]);
     // `no, just pause it` turns down what waits.
-    if let Some(no) = r.fits("no|nope|nah ,|.", 0) {
-        r.mark(no.at);
-    }
+    r.take_all(&["@others_stay", "no|nope|nah ,|."]);
     let verb = Verb::take(r, intent);
     let spared = spared(r);
     let named = spared.is_empty().then(|| deployed::named(r));
@@ -58,20 +55,8 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
         true => names::cameras(r),
         false => Vec::new(),
     };
-    let mut left = verb.unread(r, intent);
-    // `the yard or the gate` is one of them.
-    let either = |at: &usize| r.word(*at).is_empty() && r.any_word(*at) == "or";
-    let either = (0..r.tokens.len()).find(either);
-    left.extend(either.map(|_| "or".to_owned()));
+    verb.refuse_unread(r, intent)?;
     let names_none = named.is_empty() && spared.is_empty() && cameras.is_empty();
-    let remedy = match verb.deletes && names::mentions_class(r) {
-        true => "A class is left out by \"make the gate watch ignore buses\".",
-        false => r.remedy("order").unwrap_or(
-            "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
-        ),
-    };
-    let hint = format!("{remedy} {}", listed(scene, None, None));
-    closed::refuse_words(r, left, &hint)?;
     let mut targets = match (named.is_empty(), cameras.is_empty()) {
         (false, _) => named,
         (_, false) => verb.on_cameras(&cameras, all || several, scene)?,
@@ -173,8 +158,8 @@ impl Verb {
         }
     }
 
-    /// The words of the order that nothing has read.
-    fn unread(&self, r: &mut Reader<'_>, intent: Intent) -> Vec<String> {
+    /// Refuses an order with words that nothing has read, and one about either of two watches.
+    fn refuse_unread(&self, r: &mut Reader<'_>, intent: Intent) -> Result<(), Refusal> {
         r.take_all(&[THINGS]);
         let off = if intent == Intent::Resume { "" } else { "|off" };
         let from = if self.deletes { "" } else { "|from" };
@@ -183,7 +168,17 @@ impl Verb {
         let ends = |i: usize| one_of("|.|,|!|?|;|and|but|again|please|now", r.any_word(i + 1));
         let on = (0..r.tokens.len()).find(|i| r.word(*i) == "on" && ends(*i));
         left.extend(on.filter(|_| !off.is_empty()).map(|_| "on".to_owned()));
-        left
+        // `the yard or the gate` is one of them.
+        let or = (0..r.tokens.len()).any(|at| r.word(at).is_empty() && r.any_word(at) == "or");
+        left.extend(or.then(|| "or".to_owned()));
+        let remedy = match self.deletes && names::mentions_class(r) {
+            true => "A class is left out by \"make the gate watch ignore buses\".",
+            false => r.remedy("order").unwrap_or(
+                "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
+            ),
+        };
+        let hint = format!("{remedy} {}", listed(r.scene, None, None));
+        closed::refuse_words(r, left, &hint)
     }
 
     /// Keeps of `targets` what is paused, for the end of a pause. Refuses an order that then means

@@ -107,11 +107,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     }
     let id = PipelineId::new(PIPELINE_ID).map_err(|e| e.to_string())?;
     let rules = rules(arguments.rules)?;
-    let mut pipeline = spec(id, camera.clone(), &chosen.workflow, rules);
-    if let Some(running) = running {
-        pipeline.model.clone_from(&running.model);
-        pipeline.parameters.clone_from(&running.parameters);
-    }
+    let pipeline = with_inputs(spec(id, camera.clone(), &chosen.workflow, rules), running);
     let checked = check_draft(&pipeline, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
@@ -144,11 +140,8 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let mut told = describe(&report, &sentence);
     told["draft"] = json!(chosen.name);
     told["mind"] = json!(mind);
-    let long = [
-        slow_rules(&wanted.pipeline, seconds),
-        slow_steps(&wanted.pipeline.workflow, seconds),
-    ]
-    .concat();
+    let mut long = slow_rules(&wanted.pipeline, seconds);
+    long.extend(slow_steps(&wanted.pipeline.workflow, seconds));
     explain_silence(&mut told, (&long, seconds), (&quiet, &here.now));
     let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
     Ok(outcome.with_fact(ToolFact::Tried {
@@ -156,6 +149,18 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         sentence,
         failures,
     }))
+}
+
+/// Gives a trial the model and the parameters of the pipeline whose workflow it has.
+fn with_inputs(trial: PipelineSpec, running: Option<&PipelineSpec>) -> PipelineSpec {
+    match running {
+        Some(running) => PipelineSpec {
+            model: running.model.clone(),
+            parameters: running.parameters.clone(),
+            ..trial
+        },
+        None => trial,
+    }
 }
 
 /// The pipeline of the camera whose current workflow is meant: by its name where no draft has that,

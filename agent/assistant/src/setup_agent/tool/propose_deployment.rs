@@ -102,14 +102,13 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     };
     let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
     let is_running = is_running(&arguments, &id, given);
-    let (chosen, workflow) = if is_running {
-        let chosen = running(&id, &camera, replaced, &arguments.edits)?;
-        let workflow = chosen.workflow.clone();
-        (chosen, workflow)
-    } else {
-        let chosen = ChosenDraft::new(given, arguments.draft, &arguments.edits).await?;
-        let workflow = drafted(&chosen, &camera, replaced, given)?;
-        (chosen, workflow)
+    let chosen = match is_running {
+        true => running(&id, &camera, replaced, &arguments.edits)?,
+        false => ChosenDraft::new(given, arguments.draft, &arguments.edits).await?,
+    };
+    let workflow = match is_running {
+        true => chosen.workflow.clone(),
+        false => drafted(&chosen, &camera, replaced, given)?,
     };
     check_length(&workflow)?;
     let mut spec = keep_settings(
@@ -120,9 +119,8 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         // `check` rejects invalid times.
         spec.stop_after_s = (seconds != 0.0).then_some(seconds);
     }
-    if is_running {
-        spec.model = replaced.and_then(|old| old.model.clone());
-    }
+    let kept = replaced.filter(|_| is_running);
+    spec.model = kept.and_then(|old| old.model.clone());
     let checked = check_draft(&spec, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
