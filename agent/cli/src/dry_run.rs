@@ -1,5 +1,6 @@
 //! `watchkeeper pipelines try`: a pipeline on the camera, a clip or a file, without trace.
 
+use serde_json::Value;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::workflow::{DryRun, DryRunReport};
@@ -34,7 +35,7 @@ pub(super) async fn run(
     };
     let report = client.dry_run(&wanted).await?;
     out.end_live_line();
-    out.both(&report, || describe(&report));
+    out.both(&report, || describe(&report, &wanted.pipeline.workflow));
     Ok(())
 }
 
@@ -48,8 +49,8 @@ async fn clip_of(text: String, client: &RuntimeClient) -> Result<String, Failure
     clip.ok_or_else(|| Failure::input(format!("event {number} has no clip")))
 }
 
-fn describe(report: &DryRunReport) -> String {
-    let mut lines = TrialStats::from_report(report).parts();
+fn describe(report: &DryRunReport, workflow: &Value) -> String {
+    let mut lines = TrialStats::from_report(report, workflow).parts();
     lines.extend(report.events.iter().map(|event| {
         let (rule, reason) = (&event.event.rule, &event.event.reason);
         let at = event.event.pts_s;

@@ -1,6 +1,6 @@
 //! Corrections of a waiting proposal: `make it 30 seconds`, `no, for cars`, `only at night`.
 //!
-//! - A correction changes what was proposed, and never what runs.
+//! - A correction changes a new watch that was proposed, and never what runs.
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 //! - What is said with "and", "also" or "too" is added. Where there can be one only, such as a
@@ -12,7 +12,6 @@ use crate::closed;
 use crate::edit::{BOTH_ENDS, ONE_TIME, Wanted};
 use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
-use crate::moments;
 use crate::names::{self, Mention};
 use crate::pieces::{self, Request};
 use crate::place::{self, Where};
@@ -21,7 +20,6 @@ use crate::refusal::Refusal;
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
 use crate::settings::{About, channels};
-use crate::token::token;
 
 /// What a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
@@ -75,41 +73,10 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     !requests.is_empty() && requests.iter().all(corrects)
 }
 
-/// Puts the end that a correction says, such as `no, two hours`, in the place of that of an order
-/// to pause.
-pub(crate) fn amend_end(orders: &mut [Request<'_>], r: &mut Reader<'_>) -> Result<(), Refusal> {
-    let is_pause = |order: &Request<'_>| matches!(order.intent, Intent::Stop | Intent::Pause);
-    let pauses = orders.iter().all(is_pause) && !orders.iter().any(|o| o.r.says(&["@delete"]));
-    let not_read = |r: &Reader<'_>| {
-        let remedy = match pauses {
-            true => {
-                "Say until when it pauses, such as \"no, 20 minutes\", or the whole request again."
-            }
-            false => "Say the whole request again.",
-        };
-        unclear(r, remedy)
-    };
-    let [order] = orders else {
-        return Err(not_read(r));
-    };
-    let has_end = moments::until(r).is_some();
-    let is_bare = !has_end && r.take(&["<u>"]).is_some();
-    let end = r.tokens_where(|at| r.word(at).is_empty());
-    let limits = r.tokens_where(|at| one_of("only|just", r.word(at)));
-    r.take_all(&["@correction"]);
-    if !pauses
-        || !(has_end || is_bare)
-        || !closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty()
-    {
-        return Err(not_read(r));
-    }
-    let said = &mut order.r;
-    moments::until(said);
-    let mut tokens = said.tokens_where(|at| !said.word(at).is_empty());
-    tokens.extend(is_bare.then(|| token("for".to_owned())));
-    tokens.extend(end.into_iter().chain(limits));
-    *said = said.over(&tokens);
-    Ok(())
+/// Refuses the correction of an order or of a change, which are said again as a whole.
+pub(crate) fn refuse_for_order(r: &Reader<'_>) -> Refusal {
+    let remedy = "Say the whole request again, such as \"pause the gate watch until 8 tomorrow\".";
+    unclear(r, remedy)
 }
 
 /// Applies a correction to the requests for what was proposed, to each of them where there are
@@ -241,7 +208,7 @@ impl Correction {
 fn not_read(r: &Reader<'_>) -> Refusal {
     let remedy = r.over(&r.tokens).remedy("correction").unwrap_or(
         "Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
-         (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel or a clip.",
+         (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel (\"also tell #office\") or a clip.",
     );
     unclear(r, remedy)
 }

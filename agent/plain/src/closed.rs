@@ -5,8 +5,6 @@
 //! - A conjunction counts as read only between two phrases that add up.
 //! - Every other free word is left over, and a request with one is not proposed.
 
-use std::ops::Range;
-
 use crate::names;
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::Refusal;
@@ -19,11 +17,6 @@ const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
 
 /// Words that change nothing of an order about what runs.
 const OF_ORDERS: &str = "again|could|should|would|may|must|was|were|been";
-
-/// Words that no phrase has read, together where they stand together.
-pub(crate) fn unread(r: &Reader<'_>) -> Vec<Range<usize>> {
-    r.groups(|at| !r.is_read(at))
-}
 
 impl Reader<'_> {
     fn is_read(&self, at: usize) -> bool {
@@ -150,9 +143,9 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
 }
 
 /// Refuses a request to watch with words that no phrase has read, and names what is `nearest`: the
-/// command line of a template.
-pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> String) -> Result<(), Refusal> {
-    let left = unread(r);
+/// command line of a template, if there is one.
+pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<String>) -> Result<(), Refusal> {
+    let left = r.groups(|at| !r.is_read(at));
     let may_be_thing = |i: usize| {
         r.is_word(i) && !r.lexicon.is_everyday(r.any_word(i)) && !names::class_begins(r, i)
     };
@@ -167,9 +160,12 @@ pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> String) -> Result<(),
             None => "Say".to_owned(),
         },
     };
+    let template = nearest().map_or_else(
+        || ": `watchkeeper watch --list` shows them".to_owned(),
+        |command| format!(", of which the nearest is `{command}`"),
+    );
     let hint = format!(
-        "{remedy} it in other words, a sentence for each class and each camera, or use a template, of which the nearest is `{}`.",
-        nearest()
+        "{remedy} it in other words, a sentence for each class and each camera, or use a template{template}."
     );
     let words = left.into_iter().map(|at| r.written(at)).collect();
     refuse_words(r, words, &hint)

@@ -28,7 +28,8 @@ const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those
 /// Understands a request to stop, pause or resume.
 pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
-    r.take_all(&["@others_stay"]);
+    // `no, just pause it` turns down what waits.
+    r.take_all(&["@others_stay", "no|nope|nah ,|."]);
     let verb = Verb::take(r, intent);
     let spared = spared(r);
     let named = spared.is_empty().then(|| deployed::named(r));
@@ -54,17 +55,8 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
         true => names::cameras(r),
         false => Vec::new(),
     };
-    let mut left = verb.unread(r, intent);
-    // `the yard or the gate` is one of them.
-    let either = |at: &usize| r.word(*at).is_empty() && r.any_word(*at) == "or";
-    let either = (0..r.tokens.len()).find(either);
-    left.extend(either.map(|_| "or".to_owned()));
+    verb.refuse_unread(r, intent)?;
     let names_none = named.is_empty() && spared.is_empty() && cameras.is_empty();
-    let remedy = r.remedy("order").unwrap_or(
-        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
-    );
-    let hint = format!("{remedy} {}", listed(scene, None, None));
-    closed::refuse_words(r, left, &hint)?;
     let mut targets = match (named.is_empty(), cameras.is_empty()) {
         (false, _) => named,
         (_, false) => verb.on_cameras(&cameras, all || several, scene)?,
@@ -124,8 +116,8 @@ fn keep_longer_pauses(
 
 /// The verb of an order.
 struct Verb {
-    /// As it was written, or the usual one.
-    written: String,
+    /// As messages say it.
+    name: &'static str,
     /// Whether it ends a watch for good.
     deletes: bool,
     /// Whether it ends a pause, and so means what is paused.
@@ -159,18 +151,15 @@ impl Verb {
             _ => r.take_all(&["off again"]),
         };
         Self {
-            written: match ends_pause || written.is_empty() || written.contains(" it ") {
-                true => usual.to_owned(),
-                false => written,
-            },
+            name: if deletes { "delete" } else { usual },
             deletes,
             ends_pause,
             ends_all_pauses,
         }
     }
 
-    /// The words of the order that nothing has read.
-    fn unread(&self, r: &mut Reader<'_>, intent: Intent) -> Vec<String> {
+    /// Refuses an order with words that nothing has read, and one about either of two watches.
+    fn refuse_unread(&self, r: &mut Reader<'_>, intent: Intent) -> Result<(), Refusal> {
         r.take_all(&[THINGS]);
         let off = if intent == Intent::Resume { "" } else { "|off" };
         let from = if self.deletes { "" } else { "|from" };
@@ -179,7 +168,17 @@ impl Verb {
         let ends = |i: usize| one_of("|.|,|!|?|;|and|but|again|please|now", r.any_word(i + 1));
         let on = (0..r.tokens.len()).find(|i| r.word(*i) == "on" && ends(*i));
         left.extend(on.filter(|_| !off.is_empty()).map(|_| "on".to_owned()));
-        left
+        // `the yard or the gate` is one of them.
+        let or = (0..r.tokens.len()).any(|at| r.word(at).is_empty() && r.any_word(at) == "or");
+        left.extend(or.then(|| "or".to_owned()));
+        let remedy = match self.deletes && names::mentions_class(r) {
+            true => "A class is left out by \"make the gate watch ignore buses\".",
+            false => r.remedy("order").unwrap_or(
+                "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
+            ),
+        };
+        let hint = format!("{remedy} {}", listed(r.scene, None, None));
+        closed::refuse_words(r, left, &hint)
     }
 
     /// Keeps of `targets` what is paused, for the end of a pause. Refuses an order that then means
@@ -190,8 +189,8 @@ impl Verb {
         match targets.is_empty() {
             true if self.ends_pause => Err(Refusal::meaning("Nothing is paused there.")),
             true => Err(Refusal::meaning(match scene.pipelines.is_empty() {
-                true => format!("Nothing runs, so there is nothing to {}.", self.written),
-                false => format!("There is nothing else to {}.", self.written),
+                true => format!("Nothing runs, so there is nothing to {}.", self.name),
+                false => format!("There is nothing else to {}.", self.name),
             })),
             false => Ok(()),
         }
@@ -216,7 +215,7 @@ impl Verb {
     /// none.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Refusal {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
-        let verb = &self.written;
+        let verb = self.name;
         let mut refusal = which(&format!("Which one shall I {verb}?"), &some, scene);
         if targets.len() > 1 {
             refusal.text.push_str(" Say \"all\" for all of them.");

@@ -7,7 +7,7 @@ use crate::names;
 use crate::propose::pause_end;
 use crate::reader::Reader;
 use crate::refusal::Refusal;
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Camera, Deployed, Scene, quoted};
 
 /// Words that mean a pipeline and say nothing else.
 pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|jobs|everything|counter|counters|it|that|detection";
@@ -38,6 +38,20 @@ pub(crate) fn which(question: &str, some: &[&Deployed], scene: &Scene) -> Refusa
     let choices = some.iter().map(|p| p.spec.id.to_string()).collect();
     let text = format!("{question} {}", sentence(some.iter().copied()));
     Refusal::new(Missing::Pipeline, text).with(choices)
+}
+
+/// Refuses a place that is named where a watch is meant, with the watches on its camera.
+pub(crate) fn refuse_place(r: &Reader<'_>) -> Result<(), Refusal> {
+    let cameras: Vec<&Camera> = r.scene.cameras.iter().collect();
+    let named = names::known_place(&mut r.clone(), &cameras, |_, _| true);
+    named.map_or(Ok(()), |(camera, place)| {
+        Err(Refusal::meaning(format!(
+            "{} is a place on {}, and no watch. {} Say it again with the name of the watch.",
+            quoted(&place.name),
+            camera.id,
+            listed(r.scene, Some(&camera.id), None)
+        )))
+    })
 }
 
 /// Ids of all pipelines.

@@ -244,7 +244,10 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
             vec![r.written(0..r.tokens.len())],
         )),
         [target] => Ok(target),
-        some => Err(which("Which pipeline shall be changed?", some, scene)),
+        some => {
+            deployed::refuse_place(r)?;
+            Err(which("Which pipeline shall be changed?", some, scene))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
-use crate::reader::{Found, Reader, one_of};
+use crate::reader::{Found, Reader, Slot, one_of};
 use crate::token::Kind;
 
 /// `HH:MM` of minutes since midnight.
@@ -145,10 +145,12 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     let is_meant = |r: &Reader<'_>, found: &Found| {
         let is_led = one_of("from|between", r.any_word(found.at.start));
         let next = r.any_word(found.at.end);
+        // `from 9 to 5 and save a clip`, and no number of things.
+        let behind = found.at.end + usize::from(next == "and");
+        let ends = one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next)
+            || r.slot_of(behind) != Slot::Free;
         has_days && says(r, "-|–", &found.at)
-            || is_led
-                && !one_of("is|are", r.before(found.at.start))
-                && one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next)
+            || is_led && !one_of("is|are", r.before(found.at.start)) && ends
     };
     let hours = span(r, false, &is_meant)?;
     take_part_of_day(r, hours);

@@ -84,9 +84,9 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     }
 }
 
-/// Whether a clause forbids something.
+/// Whether a clause forbids something, or wants it seen to.
 fn forbids(r: &Reader<'_>, start: usize) -> bool {
-    r.begins(start, &["don't|dont|never|not|forget|nevermind", "do not"])
+    r.begins(start, &["don't|dont|never|not|forget|nevermind", "do not", "@sees_to_it"])
         // `keep only the gate watch` names what stays, not what is to go.
         || (r.begins(start, &["keep|leave only|just"]) && r.says(&[WATCHES]))
 }

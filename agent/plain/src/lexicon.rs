@@ -27,7 +27,7 @@ struct File {
     classes: Vec<Classes>,
     occupants: Vec<Classes>,
     words: Words,
-    spelling: Spelling,
+    written: BTreeMap<String, String>,
     verbs: BTreeMap<String, Vec<String>>,
 }
 
@@ -55,18 +55,6 @@ pub(crate) struct Words {
     limits: BTreeSet<String>,
     /// Nouns of place.
     pub(crate) places: BTreeSet<String>,
-}
-
-/// How words are written by those who write in a hurry.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Spelling {
-    /// What is often written for a word.
-    pub(crate) written: BTreeMap<String, String>,
-    /// Words whose misspellings are corrected.
-    pub(crate) right: BTreeSet<String>,
-    /// Words that are like one of those and are right as they are.
-    pub(crate) other: BTreeSet<String>,
 }
 
 /// How a class stands in the text.
@@ -155,7 +143,8 @@ pub(crate) struct Lexicon {
     classes: BTreeMap<String, (Vec<String>, bool)>,
     occupants: Vec<Classes>,
     pub(crate) words: Words,
-    pub(crate) spelling: Spelling,
+    /// The word for what is often written for it.
+    pub(crate) written: BTreeMap<String, String>,
     verbs: Vec<String>,
     pub(crate) questions: QuestionWords,
     pub(crate) templates: Vec<Template>,
@@ -184,7 +173,7 @@ impl Lexicon {
             classes: of_class.collect(),
             occupants: file.occupants,
             words: file.words,
-            spelling: file.spelling,
+            written: file.written,
             verbs,
             questions: QuestionWords::builtin()?,
             templates: templates::builtin()?,
@@ -205,21 +194,6 @@ impl Lexicon {
         let mut kinds = self.occupants.iter();
         let kind = kinds.find(|kind| kind.words.iter().any(|known| known == word))?;
         Some(&kind.labels)
-    }
-
-    /// Whether a word means something here, by itself or in a verb of several words.
-    pub(crate) fn has(&self, word: &str) -> bool {
-        self.class(word).is_some()
-            || self.is_everyday(word)
-            || self.words.vague.contains(word)
-            || self.words.anything.contains(word)
-            || self.occupants(word).is_some()
-            || self.spelling.right.contains(word)
-            || self.spelling.other.contains(word)
-            || self
-                .all_verbs()
-                .flat_map(|verb| verb.split(' '))
-                .any(|part| part == word)
     }
 
     pub(crate) fn all_verbs(&self) -> impl Iterator<Item = &str> {
@@ -245,9 +219,14 @@ impl Lexicon {
         self.is_function(word) || self.words.asked.contains(word)
     }
 
+    /// Whether a word turns round or limits what it stands in.
+    pub(crate) fn turns(&self, word: &str) -> bool {
+        self.words.limits.contains(word)
+    }
+
     /// Whether a word is a small one, which no name is by itself.
     pub(crate) fn is_everyday(&self, word: &str) -> bool {
-        self.is_asked(word) || self.words.limits.contains(word)
+        self.is_asked(word) || self.turns(word)
     }
 }
 

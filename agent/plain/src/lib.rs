@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! "tell me when a person is at the gate for 2 minutes"              modules
-//!    │ tokens, misspelt words corrected                             token, spelling
+//!    │ tokens                                                       token
 //!    ▼
 //! Reader: the words, and the slot of each that a phrase has used    reader, values
 //!    │ sentences and clauses, each with its intent                  pieces, intent
@@ -57,7 +57,6 @@ mod refusal;
 mod request;
 pub mod scene;
 mod settings;
-mod spelling;
 pub mod templates;
 mod token;
 mod understand;

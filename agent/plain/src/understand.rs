@@ -22,9 +22,8 @@ use crate::reader::Reader;
 use crate::refusal::{Notes, Refusal};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
-use crate::spelling;
 use crate::templates::Template;
-use crate::token::{MAX_CHARS, tokens};
+use crate::token::{MAX_CHARS, Token, tokens};
 
 const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
 
@@ -82,12 +81,14 @@ impl Plain {
                 return Err(TooLong { found });
             }
         }
-        Ok(self.read(text, corrections, &self.correct_spelling(text, scene)))
+        let said = corrections.iter().map(|said| self.reader(said, scene));
+        let said: Vec<Reader<'_>> = said.collect();
+        Ok(self.read(text, &said, &self.reader(text, scene)))
     }
 
     /// Whether a text says how something that was proposed should be, and is no request of its own.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
-        is_short(text) && amend::is_correction(&self.correct_spelling(text, scene))
+        is_short(text) && amend::is_correction(&self.reader(text, scene))
     }
 
     /// Whether a text asks for something by itself, so that it is no answer to a question: an order
@@ -97,22 +98,21 @@ impl Plain {
             let waits = request.intent == Intent::Watch && request.r.says(&["when|if|whenever"]);
             waits || request.intent.is_control()
         };
-        is_short(text)
-            && pieces::requests(&self.correct_spelling(text, scene))
-                .iter()
-                .any(asks)
+        is_short(text) && pieces::requests(&self.reader(text, scene)).iter().any(asks)
     }
 
-    /// Returns a reader of a text with misspelt words corrected, and the notes about them.
-    fn correct_spelling<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
-        let (tokens, slips) = spelling::correct_spelling(tokens(text), scene, &self.lexicon);
-        let mut reader = Reader::new(tokens, scene, &self.lexicon);
-        reader.notes.assumed = slips;
-        reader
+    /// Reads a text with the words for what is often written in their place, such as `pls`.
+    fn reader<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
+        let right = |token: Token| match self.lexicon.written.get(&token.text) {
+            Some(right) => tokens(right),
+            None => vec![token],
+        };
+        let tokens = tokens(text).into_iter().flat_map(right).collect();
+        Reader::new(tokens, scene, &self.lexicon)
     }
 
     /// Reads a request in plain words.
-    fn read(&self, text: &str, corrections: &[String], whole: &Reader<'_>) -> Answer {
+    fn read(&self, text: &str, corrections: &[Reader<'_>], whole: &Reader<'_>) -> Answer {
         let mut notes = whole.notes.clone();
         let requests = pieces::requests(whole);
         let Some(first) = requests.first() else {
@@ -131,8 +131,8 @@ impl Plain {
             Intent::Nothing => return self.unknown(content_words(&first.r), String::new()),
             _ if let Some(other) = other => Err(one_at_a_time(&other.r)),
             Intent::Look => return self.look(first, notes, requests.len() == 1),
-            Intent::Watch => self.watches(&requests, corrections, whole.scene, &mut notes),
-            _ => self.orders(&requests, corrections, whole.scene, &mut notes),
+            Intent::Watch => watches(&requests, corrections, whole.scene, &mut notes),
+            _ => orders(&requests, corrections, &mut notes),
         };
         let answer = answer.and_then(|proposed| propose(proposed, notes));
         match answer {
@@ -152,61 +152,6 @@ impl Plain {
                 request: text.trim().to_owned(),
             }),
         }
-    }
-
-    /// Returns what orders and changes mean after the corrections, in their order.
-    fn orders(
-        &self,
-        requests: &[Request<'_>],
-        corrections: &[String],
-        scene: &Scene,
-        notes: &mut Notes,
-    ) -> Result<Vec<ChangeSet>, Refusal> {
-        let mut requests = requests.to_vec();
-        for said in corrections {
-            let mut r = self.correct_spelling(said, scene);
-            amend::amend_end(&mut requests, &mut r)?;
-            notes.extend(r.notes);
-        }
-        let mut proposed = Vec::new();
-        for Request { intent, mut r } in requests {
-            proposed.push(match intent {
-                Intent::Change => edit::change(&mut r)?,
-                intent => control::control(&mut r, intent)?,
-            });
-            notes.extend(r.notes);
-        }
-        Ok(proposed)
-    }
-
-    /// Returns what requests to watch mean after the corrections; they are proposed together.
-    fn watches(
-        &self,
-        requests: &[Request<'_>],
-        corrections: &[String],
-        scene: &Scene,
-        notes: &mut Notes,
-    ) -> Result<Vec<ChangeSet>, Refusal> {
-        let mut watches = Vec::new();
-        for request in requests {
-            let mut r = request.r.clone();
-            watches.push(Parts::read(&mut r)?);
-            notes.extend(r.notes);
-        }
-        request::settle_cameras(&mut watches, scene);
-        for said in corrections {
-            let mut r = self.correct_spelling(said, scene);
-            amend::amend(&mut watches, &mut r)?;
-            notes.extend(r.notes);
-        }
-        let mut new = Vec::new();
-        for parts in watches {
-            new.extend(parts.watches(scene, notes)?);
-        }
-        let replaced = pause_replaced(&new, scene, notes);
-        Ok(std::iter::once(deploy(&new, scene)?)
-            .chain(replaced)
-            .collect())
     }
 
     fn look(&self, request: &Request<'_>, notes: Notes, is_alone: bool) -> Answer {
@@ -245,6 +190,55 @@ impl Plain {
             unseen: Vec::new(),
         })
     }
+}
+
+/// Returns what orders and changes mean, in their order.
+fn orders(
+    requests: &[Request<'_>],
+    corrections: &[Reader<'_>],
+    notes: &mut Notes,
+) -> Result<Vec<ChangeSet>, Refusal> {
+    if let Some(said) = corrections.first() {
+        return Err(amend::refuse_for_order(said));
+    }
+    let mut proposed = Vec::new();
+    for Request { intent, mut r } in requests.iter().cloned() {
+        proposed.push(match intent {
+            Intent::Change => edit::change(&mut r)?,
+            intent => control::control(&mut r, intent)?,
+        });
+        notes.extend(r.notes);
+    }
+    Ok(proposed)
+}
+
+/// Returns what requests to watch mean after the corrections; they are proposed together.
+fn watches(
+    requests: &[Request<'_>],
+    corrections: &[Reader<'_>],
+    scene: &Scene,
+    notes: &mut Notes,
+) -> Result<Vec<ChangeSet>, Refusal> {
+    let mut watches = Vec::new();
+    for request in requests {
+        let mut r = request.r.clone();
+        watches.push(Parts::read(&mut r)?);
+        notes.extend(r.notes);
+    }
+    request::settle_cameras(&mut watches, scene);
+    for said in corrections {
+        let mut r = said.clone();
+        amend::amend(&mut watches, &mut r)?;
+        notes.extend(r.notes);
+    }
+    let mut new = Vec::new();
+    for parts in watches {
+        new.extend(parts.watches(scene, notes)?);
+    }
+    let replaced = pause_replaced(&new, scene, notes);
+    Ok(std::iter::once(deploy(&new, scene)?)
+        .chain(replaced)
+        .collect())
 }
 
 /// Refuses a request of another kind in the same text: `tell me when somebody comes, and then pause

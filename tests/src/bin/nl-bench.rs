@@ -7,7 +7,7 @@
 //! Build the programs before: `cargo build --workspace`. Exit codes:
 //! - 0: it ran; with `--gate` the gate is reached.
 //! - 1: one of these failed, or an LLM was configured and never answered.
-//! - 2: it could not run, or a task of the file could not be read; the others ran.
+//! - 2: it could not run, or a task of the file could not be read or run; the others ran.
 //!
 //! `tests/nl/README.md` has the details.
 #![allow(
@@ -26,6 +26,7 @@ use serde_json::Value;
 use watchkeeper_tests::exit;
 use watchkeeper_tests::nl::bench;
 use watchkeeper_tests::nl::provider::{Agent, Wire};
+use watchkeeper_tests::nl::report::TaskScore;
 use watchkeeper_tests::nl::task::TaskFile;
 
 /// Value of `--provider` for no LLM.
@@ -96,18 +97,14 @@ fn run(args: &Args) -> anyhow::Result<u8> {
             key: args.key_env.as_deref().map(key).transpose()?,
         },
     };
-    let mut told = |task: &watchkeeper_tests::nl::report::TaskScore| {
+    let mut told = |task: &TaskScore| {
         let passed = task.runs.iter().filter(|r| r.graded.passed).count();
-        eprintln!(
-            "{}: {passed} of {} runs pass",
-            task.task.id,
-            task.runs.len()
-        );
+        eprintln!("{}: {passed} of {} runs pass", task.task.id, args.runs);
     };
-    let score = bench::run(&file, &agent, usize::from(args.runs), &mut told)?;
+    let score = bench::run(&file, &agent, usize::from(args.runs), &mut told);
     print!("{}", score.table());
     write(args.json.as_deref(), &score.json())?;
-    if !score.unreadable.is_empty() {
+    if !score.unreadable.is_empty() || score.shares().not_run > 0 {
         return Ok(2);
     }
     let is_reached = !score.is_llm_silent() && (!args.gate || score.is_released());

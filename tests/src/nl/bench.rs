@@ -7,45 +7,36 @@ use super::site;
 use super::task::{Task, TaskFile};
 
 /// Sends every task `runs` times to `agent` and grades the outcomes. Calls `done` after each task.
-///
-/// # Errors
-/// If a box can't be set up. A task that fails is a score.
-pub fn run(
-    file: &TaskFile,
-    agent: &Agent,
-    runs: usize,
-    done: &mut dyn FnMut(&TaskScore),
-) -> anyhow::Result<Score> {
+/// A task that fails is a score, and so is a run that could not take place.
+pub fn run(file: &TaskFile, agent: &Agent, runs: usize, done: &mut dyn FnMut(&TaskScore)) -> Score {
     let mut tasks = Vec::with_capacity(file.tasks.len());
     for task in &file.tasks {
-        let score = run_task(task, agent, runs)?;
+        let score = run_task(task, agent, runs);
         done(&score);
         tasks.push(score);
     }
-    Ok(Score {
+    Score {
         agent: agent.name(),
         has_model: agent.is_model(),
         tasks,
         unreadable: file.unreadable.clone(),
         gate: file.gate,
-    })
+    }
 }
 
-fn run_task(task: &Task, agent: &Agent, runs: usize) -> anyhow::Result<TaskScore> {
-    let mut absent = Vec::new();
-    let mut ran = Vec::with_capacity(runs);
+fn run_task(task: &Task, agent: &Agent, runs: usize) -> TaskScore {
+    let mut score = TaskScore::new(task.clone());
     for nth in 0..runs {
-        let (outcome, models, without) = site::run(task, agent, nth)?;
-        absent = without;
-        ran.push(TaskRun {
-            words: task.words(nth).to_owned(),
-            graded: grade(task, &outcome, &models),
-            outcome,
-        });
+        match site::run(task, agent, nth) {
+            Ok((outcome, models, absent)) => {
+                score.absent = absent;
+                score.runs.push(TaskRun {
+                    graded: grade(task, &outcome, &models),
+                    outcome,
+                });
+            }
+            Err(why) => score.not_run.push((nth, format!("{why:#}"))),
+        }
     }
-    Ok(TaskScore {
-        task: task.clone(),
-        runs: ran,
-        absent,
-    })
+    score
 }

@@ -560,8 +560,9 @@ impl<'g> Grader<'g> {
             .filter(|n| !numbers.iter().any(|m| (*n - m).abs() < NEAR));
         wrong.extend(missing.map(|n| format!("does not say {n}")));
         if let Some(wanted) = &check.language {
+            let wanted = self.wanted_language(wanted);
             let is = language_of(&said.text);
-            if is != Some(wanted.as_str()) {
+            if is != Some(wanted) {
                 wrong.push(format!(
                     "is in {}, wanted {wanted}",
                     is.unwrap_or("no language that is known here")
@@ -572,6 +573,16 @@ impl<'g> Grader<'g> {
         match wrong.is_empty() {
             true => Ok(shown),
             false => Err(format!("{}; it says: {shown}", wrong.join("; "))),
+        }
+    }
+
+    /// The language of the request where a task wants that of its instruction, and the run has a
+    /// wording in another one.
+    fn wanted_language<'w>(&self, wanted: &'w str) -> &'w str {
+        let of_instruction = language_of(&self.task.instruction);
+        match language_of(&self.outcome.words) {
+            Some(said) if of_instruction == Some(wanted) => said,
+            _ => wanted,
         }
     }
 
@@ -891,6 +902,27 @@ mod tests {
         assert_eq!(distance_of_ends(&turned, &line(0.5)), Some(0.0));
         assert!(distance_of_ends(&line(0.6), &line(0.5)).unwrap() > 0.09);
         assert!(distance_of_ends(&line(0.5)[..1], &line(0.5)).is_none());
+    }
+
+    #[test]
+    fn wanted_language_is_that_of_a_wording_in_another_one() {
+        let task = Task {
+            instruction: "Pausiere die Kamera am Tor bis morgen um acht Uhr.".to_owned(),
+            ..Task::default()
+        };
+        let wanted = |words: &str, wanted: &str| {
+            let outcome = Outcome {
+                words: words.to_owned(),
+                ..Outcome::default()
+            };
+            let grader = Grader::new(&task, &outcome, &Models::default());
+            grader.wanted_language(wanted).to_owned()
+        };
+        let english = "Pause the gate camera until eight tomorrow morning.";
+        assert_eq!(wanted(english, "de"), "en");
+        assert_eq!(wanted(&task.instruction, "de"), "de");
+        assert_eq!(wanted("w1 42", "de"), "de");
+        assert_eq!(wanted(english, "fr"), "fr", "a language that was asked for");
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct Cost {
 /// Outcome of one run of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
+    /// Request that was sent.
+    pub words: String,
     /// Pipelines before the request.
     pub before: Pipelines,
     /// Pipelines after the run.

@@ -12,8 +12,6 @@ use super::task::{Gate, Task};
 /// One run of a task.
 #[derive(Debug, Clone)]
 pub struct TaskRun {
-    /// Request that was sent.
-    pub words: String,
     pub outcome: Outcome,
     pub graded: Graded,
 }
@@ -23,14 +21,25 @@ pub struct TaskRun {
 pub struct TaskScore {
     pub task: Task,
     pub runs: Vec<TaskRun>,
+    /// Runs that could not take place, counted from 0, with the reason. None of them passes.
+    pub not_run: Vec<(usize, String)>,
     /// Models that the scene names and the box can't have.
     pub absent: Vec<String>,
 }
 
 impl TaskScore {
+    pub fn new(task: Task) -> Self {
+        Self {
+            task,
+            runs: Vec::new(),
+            not_run: Vec::new(),
+            absent: Vec::new(),
+        }
+    }
+
     /// Whether all runs pass.
     pub fn every_run(&self) -> bool {
-        self.runs.iter().all(|r| r.graded.passed)
+        self.not_run.is_empty() && self.runs.iter().all(|r| r.graded.passed)
     }
 
     fn table(&self, out: &mut String) -> std::fmt::Result {
@@ -51,7 +60,7 @@ impl TaskScore {
                 "{id:5} {category:14} run {} {passed}{first}{drawn}",
                 nth + 1
             )?;
-            writeln!(out, "      \"{}\"", ran.words)?;
+            writeln!(out, "      \"{}\"", ran.outcome.words)?;
             for Grade {
                 op, holds, found, ..
             } in &ran.graded.grades
@@ -60,6 +69,13 @@ impl TaskScore {
                 let found: String = found.replace('\n', " ").chars().take(150).collect();
                 writeln!(out, "      {mark} {op:9} {found}")?;
             }
+        }
+        for (nth, why) in &self.not_run {
+            writeln!(
+                out,
+                "{id:5} {category:14} run {} COULD NOT RUN: {why}",
+                nth + 1
+            )?;
         }
         for absent in &self.absent {
             writeln!(out, "      mind: the box can't have the model {absent:?}")?;
@@ -78,7 +94,7 @@ impl TaskScore {
                 .filter_map(|c| c.names.first())
                 .collect();
             json!({
-                "words": ran.words, "passed": ran.graded.passed, "first_try": ran.graded.first_try,
+                "words": ran.outcome.words, "passed": ran.graded.passed, "first_try": ran.graded.first_try,
                 "first_valid": ran.graded.first_valid, "checks": ran.graded.grades.iter().map(grade).collect::<Vec<_>>(),
                 "wrong_offer": ran.graded.wrong_offer, "wrong_change": ran.graded.wrong_change,
                 "said": ran.outcome.said.text, "calls": calls, "drawn": ran.outcome.drawn, "deployed": deployed,
@@ -87,7 +103,7 @@ impl TaskScore {
         };
         json!({
             "id": self.task.id, "category": self.task.category, "core": self.task.core, "every_run": self.every_run(),
-            "runs": self.runs.iter().map(run).collect::<Vec<_>>(), "absent_models": self.absent,
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(), "could_not_run": self.not_run, "absent_models": self.absent,
         })
     }
 }
@@ -126,6 +142,8 @@ pub struct Shares {
     pub wrong_changes: usize,
     /// Runs in which the rules offered what the task does not ask for.
     pub wrong_offers: usize,
+    /// Runs that could not take place; no other number has them.
+    pub not_run: usize,
     /// Number of tasks.
     pub tasks: usize,
     /// Tasks of which all runs pass.
@@ -167,6 +185,7 @@ impl Score {
             declined: count(&|g| g.declined),
             wrong_changes: count(&|g| g.wrong_change),
             wrong_offers: count(&|g| g.wrong_offer),
+            not_run: self.tasks.iter().map(|task| task.not_run.len()).sum(),
             tasks: self.tasks.len(),
             every_run: self.tasks.iter().filter(|t| t.every_run()).count(),
         }
@@ -176,6 +195,7 @@ impl Score {
     pub fn is_released(&self) -> bool {
         let s = self.shares();
         self.unreadable.is_empty()
+            && s.not_run == 0
             && share(s.first_valid, s.to_deploy) >= self.gate.first_try_valid
             && share(s.passed, s.runs) >= self.gate.final_pass
             && share(s.every_run, s.tasks) >= self.gate.every_run
@@ -199,6 +219,9 @@ impl Score {
         let s = self.shares();
         let k = self.tasks.iter().map(|t| t.runs.len()).max().unwrap_or(0);
         writeln!(out, "\n{}: {} tasks, {} runs", self.agent, s.tasks, s.runs)?;
+        if s.not_run > 0 {
+            writeln!(out, "  {} further runs could not run", s.not_run)?;
+        }
         if self.has_model {
             writeln!(
                 out,
@@ -271,7 +294,7 @@ impl Score {
             "first_try_valid": share(s.first_valid, s.to_deploy), "first_try": share(s.first_try, s.specified),
             "after_self_correction": share(s.passed, s.runs), "pass^k": share(s.every_run, s.tasks),
             "declined": s.declined, "wrong_offers": s.wrong_offers, "wrong_changes": s.wrong_changes,
-            "unreadable": self.unreadable,
+            "unreadable": self.unreadable, "could_not_run": s.not_run,
             "k": self.tasks.iter().map(|t| t.runs.len()).max(), "released": self.is_released(),
             "tasks": self.tasks.iter().map(TaskScore::json).collect::<Vec<_>>(),
         })
@@ -290,6 +313,26 @@ mod tests {
             has_model,
             gate: Gate::default(),
         }
+    }
+
+    #[test]
+    fn task_with_a_run_without_a_box_does_not_pass_and_is_counted() {
+        let mut task = TaskScore::new(Task::default());
+        assert!(task.every_run());
+        task.not_run.push((1, "the box: timed out".to_owned()));
+        assert!(!task.every_run());
+        let all = Score {
+            tasks: vec![task],
+            ..score(false)
+        };
+        let shares = all.shares();
+        assert_eq!((shares.runs, shares.not_run, shares.every_run), (0, 1, 0));
+        assert!(!all.is_released());
+        assert!(
+            all.table()
+                .contains("run 2 COULD NOT RUN: the box: timed out")
+        );
+        assert_eq!(all.json()["could_not_run"], 1);
     }
 
     #[test]

@@ -35,7 +35,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Moments of the script that a camera shows.
 const MOMENTS: u32 = 4;
 /// Longest wait for the first frame of a pipeline.
-const SETTLE: Duration = Duration::from_secs(30);
+const SETTLE: Duration = Duration::from_secs(60);
 /// Trace entries to read: more than a request can make.
 const TRACE: &str = "5000";
 /// Sources of notes, and the file or folder of each.
@@ -176,6 +176,7 @@ impl<'t> Site<'t> {
         let offers = output.objects.iter().filter(|o| o["type"] == "proposal");
         let offers = offers.filter(|o| o["by_model"].is_null());
         Ok(Outcome {
+            words: self.task.words(run).to_owned(),
             after: self.pipelines()?,
             before,
             said: reply(&output),

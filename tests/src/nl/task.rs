@@ -48,7 +48,7 @@ impl Default for Gate {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Task {
     pub id: String,
     /// Kind of the request, such as `alert`.

@@ -21,10 +21,11 @@ fn ours(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("nl").join(name)
 }
 
-fn rules(file: &TaskFile, runs: usize) -> anyhow::Result<Score> {
-    let score = bench::run(file, &Agent::Rules, runs, &mut |_| {})?;
+fn rules(file: &TaskFile, runs: usize) -> Score {
+    let score = bench::run(file, &Agent::Rules, runs, &mut |_| {});
     eprintln!("{}", score.table());
-    Ok(score)
+    assert_eq!(score.shares().not_run, 0, "a box did not start");
+    score
 }
 
 /// Every operation of a check.
@@ -115,7 +116,7 @@ fn assert_nothing_wrong(score: &Score) {
         .iter()
         .flat_map(|task| task.runs.iter().map(move |run| (task, run)))
         .filter(|(_, run)| run.graded.wrong_offer || run.graded.wrong_change)
-        .map(|(task, run)| format!("{}: {}", task.task.id, run.words))
+        .map(|(task, run)| format!("{}: {}", task.task.id, run.outcome.words))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}\n{}", score.table());
 }
@@ -124,7 +125,7 @@ fn assert_nothing_wrong(score: &Score) {
 fn rules_pass_the_core_tasks_in_both_wordings() -> anyhow::Result<()> {
     let mut file = TaskFile::read(&ours("tasks.json"))?;
     file.tasks.truncate(CORE);
-    let score = rules(&file, 2)?;
+    let score = rules(&file, 2);
     let failed: Vec<&str> = score
         .tasks
         .iter()
@@ -148,7 +149,7 @@ fn rules_offer_nothing_wrong_on_the_other_tasks() -> anyhow::Result<()> {
             ..task
         })
         .collect();
-    let score = rules(&file, 1)?;
+    let score = rules(&file, 1);
     assert_nothing_wrong(&score);
     let passed = score.shares().passed;
     assert!(passed >= MIN_OTHERS, "{passed} pass\n{}", score.table());
@@ -188,7 +189,7 @@ fn rules_keep_their_score_on_development_tasks() -> anyhow::Result<()> {
     };
     let file = TaskFile::read(&data.join("nl_tasks_dev.json"))?;
     assert_eq!(file.unreadable, []);
-    let score = rules(&file, 2)?;
+    let score = rules(&file, 2);
     let passed = score.shares().passed;
     assert!(
         passed >= MIN_PASSED,
@@ -282,7 +283,7 @@ fn llm_sees_the_script_and_corrects_a_mirrored_preview() -> anyhow::Result<()> {
         wire: Wire::Claude,
         key: Some(KEY.to_owned().into()),
     };
-    let score = bench::run(&file, &agent, 1, &mut |_| {})?;
+    let score = bench::run(&file, &agent, 1, &mut |_| {});
     assert_eq!(score.shares().passed, 1, "{}", score.table());
     model.finish()
 }
@@ -292,4 +293,4 @@ const CORE: usize = 10;
 /// Least number of passing runs of the rules on the other tasks, of thirty.
 const MIN_OTHERS: usize = 20;
 /// Least number of passing runs on the tasks of development, of twenty.
-const MIN_PASSED: usize = 12;
+const MIN_PASSED: usize = 14;

@@ -6,19 +6,23 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{ToSpan as _, Zoned};
 use serde::Serialize;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineSpec, WarningKind};
-use watchkeeper_contract::rule::Condition;
+use watchkeeper_contract::rule::{Condition, Schedule};
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::rules::decide::confidence;
 use watchkeeper_engine::rules::evidence::of_value;
+use watchkeeper_engine::rules::is_awake;
 use watchkeeper_engine::templates::watch::MOTION;
-use watchkeeper_models::Zoo;
+use watchkeeper_models::{Zoo, ZooError};
 
 use super::snapshot::SystemSnapshot;
+use crate::moment::schedule_time;
+use crate::wording::duration;
 
 /// Result of the checks of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -98,6 +102,7 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
         .extend(bands_without_tracks(spec, &plan.compiled.activations()));
     check.warnings.extend(classes_without_effect(spec));
     check.warnings.extend(values_for_review(spec));
+    check.errors.extend(never_active(spec, &here.now));
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
     check.rules = plan.rule_names;
@@ -159,6 +164,33 @@ fn values_for_review(spec: &PipelineSpec) -> Vec<String> {
     said.collect()
 }
 
+/// Errors of rules whose hours do not come before the pipeline, started now, ends.
+fn never_active(spec: &PipelineSpec, now: &Zoned) -> Vec<String> {
+    let Some(seconds) = spec.stop_after_s else {
+        return Vec::new();
+    };
+    // Schedules repeat each week.
+    let minutes = (seconds / 60.0).ceil().clamp(0.0, 7.0 * 1440.0) as i64;
+    let is_asleep = |schedule: &Schedule, minute: i64| {
+        let at = now.checked_add(minute.minutes());
+        at.is_ok_and(|at| is_awake(schedule, schedule_time(at.datetime())) == Some(false))
+    };
+    let rules = spec.rules.iter().flatten();
+    let never = rules.filter(|rule| {
+        let schedule = rule.schedule.as_ref();
+        schedule.is_some_and(|hours| (0..=minutes).all(|minute| is_asleep(hours, minute)))
+    });
+    let said = never.map(|rule| {
+        format!(
+            "rule {:?} is never active before the pipeline ends, {} after its start: choose other \
+             hours or a later end",
+            rule.name,
+            duration(seconds)
+        )
+    });
+    said.collect()
+}
+
 /// What workflows depend on of a model.
 pub fn model_facts(model: &ModelInfo) -> ModelFacts {
     match model.name.as_str() {
@@ -170,9 +202,15 @@ pub fn model_facts(model: &ModelInfo) -> ModelFacts {
 /// The error of a model that is not on this box, with what brings it and what is here instead.
 pub fn absent_model(id: &str, here: &SystemSnapshot) -> String {
     let names: Vec<&str> = here.present_models().map(|m| m.name.as_str()).collect();
+    let zoo = Zoo::builtin();
+    let mut absence = zoo.absence(id);
+    if let ZooError::Unknown { nearest, .. } = &mut absence {
+        // A model without an address can't be fetched either.
+        let is_published = |name: &String| zoo.manifest(name)?.url();
+        nearest.retain(|name| is_published(name).is_some());
+    }
     format!(
-        "model {id:?} is not on this box: {}; the models here are: {}",
-        Zoo::builtin().absence(id),
+        "model {id:?} is not on this box: {absence}; the models here are: {}",
         names.join(", ")
     )
 }
@@ -229,6 +267,28 @@ mod tests {
     }
 
     #[test]
+    fn rule_whose_hours_come_after_the_end_is_an_error() {
+        let zone = jiff::tz::TimeZone::UTC;
+        let now = |at: &str| {
+            let at: jiff::civil::DateTime = at.parse().unwrap();
+            at.to_zoned(zone.clone()).unwrap()
+        };
+        let errors = |schedule: serde_json::Value, stop_after_s: f64, at: &str| {
+            let spec = json!({"id": "p", "source": "gate", "workflow": {}, "stop_after_s": stop_after_s,
+                "rules": [{"name": "in", "schedule": schedule, "when": {"kind": "enters", "zone": "z"}}]});
+            never_active(&serde_json::from_value(spec).unwrap(), &now(at))
+        };
+        let morning = json!({"from": "09:00", "to": "10:00"});
+        let said = errors(morning.clone(), 3600.0, "2026-11-29T23:27");
+        assert!(said[0].contains("1 h after its start"), "{said:?}");
+        assert_eq!(errors(morning.clone(), 3600.0, "2026-11-29T08:30"), [""; 0]);
+        assert_eq!(errors(morning, 1e9, "2026-11-29T23:27"), [""; 0]);
+        // From Sunday evening until Friday morning no Sunday evening comes.
+        let sunday = json!({"days": ["sun"], "from": "20:00", "to": "22:00"});
+        assert_eq!(errors(sunday, 376_560.0, "2026-11-29T23:24").len(), 1);
+    }
+
+    #[test]
     fn value_rules_whose_events_all_wait_for_a_person_warn() {
         let warned = |for_s: f64, gates: serde_json::Value| {
             let mut rule = json!({"name": "many", "when": {"kind": "value",
@@ -259,6 +319,8 @@ mod tests {
             unpublished.contains("models add FILE --like clip-vit-b-32"),
             "{unpublished}"
         );
+        let alike = absent_model("yolov8n-640", &here);
+        assert!(!alike.contains("did you mean"), "{alike}");
         let unknown = absent_model("yolo_world/v2-s", &here);
         assert!(unknown.contains("stands_for"), "{unknown}");
     }

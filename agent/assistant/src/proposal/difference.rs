@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
+use watchkeeper_engine::templates::annotate::STEP_PREFIX;
 use watchkeeper_plain::Change;
 
 use super::snapshot::SystemSnapshot;
@@ -129,14 +130,22 @@ fn diff_specs(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
         from: display_value(found.from),
         to: display_value(found.to),
     };
-    let fields = differences(&runs, &wanted).into_iter();
-    let mut fields: Vec<FieldDiff> = fields.map(field).collect();
-    if fields.is_empty() {
+    let found = differences(&runs, &wanted);
+    let all = found.len();
+    if all == 0 {
         return DiffKind::Same;
     }
-    let more = fields.len().saturating_sub(MAX_FIELDS);
-    fields.truncate(MAX_FIELDS);
+    // They are added to what was asked for, so they are only counted.
+    let asked = found.into_iter().filter(|found| !is_added_drawing(found));
+    let fields: Vec<FieldDiff> = asked.take(MAX_FIELDS).map(field).collect();
+    let more = all - fields.len();
     DiffKind::Other { fields, more, time }
+}
+
+/// Whether it is about a step that draws, which a proposal adds.
+fn is_added_drawing(found: &Difference) -> bool {
+    let names: Vec<&str> = found.path.iter().map(String::as_str).collect();
+    matches!(names.as_slice(), ["workflow", "steps", step, ..] if step.starts_with(STEP_PREFIX))
 }
 
 /// Returns the value on one line, shortened.
@@ -224,6 +233,22 @@ mod tests {
         );
         let said = lines(&Change::Replace(Box::new(wanted.clone())), Some(&wanted));
         assert_eq!(said, ["= p on gate is unchanged"]);
+    }
+
+    #[test]
+    fn drawing_steps_that_a_proposal_adds_are_only_counted() {
+        let runs = spec(0.1, &Value::Null);
+        let mut wanted = spec(0.6, &Value::Null);
+        let drawn = json!({"type": "b", "name": "watchkeeper-draw-1", "image": "$inputs.image"});
+        wanted.workflow["steps"].as_array_mut().unwrap().push(drawn);
+        let said = lines(&Change::Replace(Box::new(wanted)), Some(&runs));
+        assert_eq!(
+            said[1..],
+            [
+                "    workflow.steps.detect.confidence: 0.1 → 0.6",
+                "    and 1 more"
+            ]
+        );
     }
 
     #[test]

@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{LineCount, PipelineSpec, StepError};
 use watchkeeper_contract::rule::{Condition, CountBound, RuleSpec};
 use watchkeeper_contract::workflow::DryRunReport;
 
 use super::backtest::BacktestSummary;
+use super::describe::all_steps;
 use super::price::{PriceTag, ProcessorShares};
 use crate::wording::counted;
 
@@ -57,8 +59,9 @@ pub struct TrialStats {
     /// Seconds of source time.
     pub seconds: f64,
     pub frames: u64,
-    /// Number of tracks.
-    pub tracks: u64,
+    /// Number of tracks; `None`: the workflow has no tracker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracks: Option<u64>,
     pub lines: BTreeMap<String, LineCount>,
     pub zones: BTreeMap<String, ZoneStats>,
     /// Number of events by rule, also rules without any.
@@ -148,9 +151,11 @@ impl TrialResult {
 }
 
 impl TrialStats {
-    /// Summarises a dry run.
-    pub fn from_report(report: &DryRunReport) -> Self {
+    /// Summarises a dry run of a workflow.
+    pub fn from_report(report: &DryRunReport, workflow: &Value) -> Self {
         let results = &report.results;
+        let is_tracker = |step: &&Value| step["type"].as_str().unwrap_or("").contains("tracker");
+        let has_tracker = all_steps(workflow).iter().any(is_tracker);
         // Rules without events are listed, because the user wants to know that they stayed silent.
         let mut events: BTreeMap<String, u64> =
             report.rules.iter().map(|name| (name.clone(), 0)).collect();
@@ -167,7 +172,7 @@ impl TrialStats {
         Self {
             seconds: (results.source_s * 10.0).round() / 10.0,
             frames: results.frames,
-            tracks: results.tracks,
+            tracks: has_tracker.then_some(results.tracks),
             lines: results.lines.clone(),
             zones: zones.collect(),
             events,
@@ -186,7 +191,8 @@ impl TrialStats {
     /// Returns the parts of the sentence.
     pub fn parts(&self) -> Vec<String> {
         let frames = counted(self.frames, "frame");
-        let tracks = counted(self.tracks, "track");
+        let tracks = self.tracks;
+        let tracks = tracks.map_or_else(|| "no tracker".to_owned(), |n| counted(n, "track"));
         let mut parts = vec![format!("{:.0} s: {frames}, {tracks}", self.seconds)];
         let lines = self.lines.iter();
         parts.extend(lines.map(|(name, c)| format!("{name} {} in, {} out", c.r#in, c.out)));
@@ -332,7 +338,8 @@ impl TrialStats {
         if has_happened || self.frames == 0 || self.remark(spec).is_some() {
             return None;
         }
-        if self.tracks == 0 {
+        let tracks = self.tracks?;
+        if tracks == 0 {
             let seconds = self.seconds;
             return Some(format!(
                 "nothing matching was seen during the {seconds:.0}-second trial"
@@ -344,7 +351,7 @@ impl TrialStats {
             let zones: Vec<&str> = self.zones.keys().map(String::as_str).collect();
             format!(
                 "{} during the trial, none in {}",
-                counted(self.tracks, "track"),
+                counted(tracks, "track"),
                 zones.join(" or ")
             )
         })

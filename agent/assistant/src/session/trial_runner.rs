@@ -245,7 +245,8 @@ impl TrialRunner<'_> {
             file: None,
         };
         let report = tools.client.dry_run(&wanted).await;
-        let seen = TrialStats::from_report(&report.map_err(|e| e.in_full())?);
+        let report = report.map_err(|e| e.in_full())?;
+        let seen = TrialStats::from_report(&report, &spec.workflow);
         remarks.extend(seen.remark(spec));
         trial.picture = kept;
         trial.quiet = seen.quiet(spec);

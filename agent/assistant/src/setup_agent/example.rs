@@ -21,7 +21,7 @@ pub struct Example {
 }
 
 /// All examples, the commonest first.
-pub const EXAMPLES: [Example; 5] = [
+pub const EXAMPLES: [Example; 6] = [
     Example {
         name: "zone-times",
         when: "somebody stays too long in a place, or nobody is where somebody should be",
@@ -67,6 +67,17 @@ pub const EXAMPLES: [Example; 5] = [
         rules: || {
             json!([{"name": "both", "when": {"kind": "value", "value": "$steps.both.output",
                 "test": {"is": true}, "for_s": 2}, "cooldown_s": 60, "shared_cooldown": true}])
+        },
+    },
+    Example {
+        name: "every-minute",
+        when: "a number for each minute, such as an average: its output has a value once a minute; \
+            the rule makes an event of each, [] none",
+        workflow: every_minute,
+        rules: || {
+            json!([{"name": "each", "when": {"kind": "value",
+                "value": "$steps.per-minute.people_avg", "test": {"over": -1}, "for_s": 0},
+                "gates": {"act": 0.6, "record": 0.6, "review": 0.6, "escalate": 0.5}}])
         },
     },
     Example {
@@ -188,6 +199,20 @@ fn both_at_once() -> Value {
     });
     let outputs = [("found", found), ("both", "$steps.both.output")];
     definition(&[detect(&["person", "car"]), both], &outputs)
+}
+
+fn every_minute() -> Value {
+    let count = json!({
+        "type": "roboflow_core/property_definition@v1", "name": "people",
+        "data": "$steps.detect.predictions", "operations": [{"type": "SequenceLength"}],
+    });
+    let per_minute = json!({
+        "type": "roboflow_core/data_aggregator@v1", "name": "per-minute",
+        "data": {"people": "$steps.people.output"}, "aggregation_mode": {"people": ["avg"]},
+        "interval": 1, "interval_unit": "minutes",
+    });
+    let outputs = [("people", "$steps.per-minute.people_avg")];
+    definition(&[detect(&["person"]), count, per_minute], &outputs)
 }
 
 fn filter_and_negation() -> Value {

@@ -39,9 +39,9 @@ How to work
 1. look_around was called for you. Plan a request of several parts with update_plan.
 2. For a line or zone: get_snapshot, then pixels of the camera's own picture.
 3. validate_workflow makes a draft; change a draft by edits, send a refused definition again whole.
-4. preview_workflow on the camera: check that lines and zones lie where they were meant; if not, make
-   a new draft. If one is drawn elsewhere than "places" says, preview again. One turn can validate
-   (drafts are d1, d2, …) and preview, and no turn both previews and proposes.
+4. preview_workflow on the camera. If a line or zone is drawn elsewhere than "places" says, preview
+   again; if it lies elsewhere than you meant, make a new draft. One turn can validate (drafts are
+   d1, d2, …) and preview, and no turn both previews and proposes.
 5. propose_deployment with rules, then end with one short sentence in the user's language. Answer a
    mere question without a proposal.
 
@@ -64,7 +64,7 @@ Other "when": {"kind":"appears","detections":"$steps.tracker.tracked_detections"
 {"under":1},"for_s":10}, {"kind":"value","value":"$steps.NAME.output","test":{"over":3},"for_s":5}.
 To count in a zone, "detections" is "$steps.ZONE STEP.timed_detections". direction: in, out, any.
 A value rule makes one event each time its test begins to hold; an output alone tells nobody.
-No rule fires at a time of day, a pause begins at the yes, and there is no calendar of holidays.
+No rule fires at a time of day, pauses begin at the yes, and holidays are not known.
 cooldown_s is for each track where a rule is about tracks; with "shared_cooldown":true it is one
 for all of them; "max_per_hour":3 limits the events of the rule. severity: info, warning, critical.
 Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time (days, or from
@@ -73,10 +73,11 @@ appears and enters report who comes in these hours, count and stays also who is 
 "confidence":{"min":0.5,"max":1} (scores of detections; below 0.5 the tracker needs
 "track_activation_threshold" too), "clip":{"before_s":5,"after_s":10} to keep a clip of each event
 beside its pictures, "notify":["NAME"] to tell people at once, even before a second opinion, over
-channels of look_around (anybody else can't be told: not_possible), "on_act":["NAME"] (default:
-none) only of events that reach the gate act or that a person approves (for a siren: alone, and act
-above what wrong events reach, or 1 to wait for a yes), "below_gates":"review" (default: discard) to
-have a person decide on those below all gates.
+channels of look_around (anybody else can't be told: not_possible; without it all events are kept
+and published, and an open chat shows those of act), "on_act":["NAME"] (default: none) only of
+events that reach the gate act or that a person approves (for a siren: alone, and act above what
+wrong events reach, or 1 to wait for a yes), "below_gates":"review" (default: discard) to have a
+person decide on those below all gates.
 The gates compare an event's confidence, not a detection's score; it depends on the kind of rule: a
 dry run shows it. Give all four. If look_around says that it is configured, a language model gives a second opinion of unsure
 events: "gates":{"act":0.99,"record":0.98,"review":0.97,"escalate":0.3} asks it for nearly all, and

@@ -36,6 +36,9 @@ const INTERRUPTED: &str = "interrupted: the agent stopped while this tool ran, s
     unknown; it was not run \
     again";
 
+/// Failed runs of a tool that are not counted, for each of its uses.
+const FREE_FAILURES: u32 = 3;
+
 /// Tools that make or propose a draft.
 const DRAFT_TOOLS: [&str; 3] = ["validate_workflow", "propose_deployment", "propose_control"];
 /// Added to an answer behind which nothing waits, although a draft was made or failed.
@@ -384,9 +387,9 @@ impl Turn {
         }
         let times =
             |counts: &BTreeMap<String, u32>| counts.get(tool.name).copied().unwrap_or_default();
-        // Failed runs are not counted, up to the same number: a mistake costs no use.
+        // A mistake costs no use, up to a number of them.
         let (used, failed, most) = (times(&self.runs), times(&self.failed_runs), tool.max_uses);
-        if used.saturating_sub(failed.min(most)) >= most {
+        if used.saturating_sub(failed.min(FREE_FAILURES * most)) >= most {
             return Err(format!(
                 "{} was used {used} times, of which {failed} failed, and no call of it is left; \
                  continue with what you know",

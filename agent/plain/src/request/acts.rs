@@ -20,6 +20,8 @@ pub(crate) struct Acts {
     pub(crate) people: bool,
     /// Only what drives does that.
     pub(crate) parks: bool,
+    /// It only moves.
+    pub(super) motion: bool,
 }
 
 impl Acts {
@@ -68,6 +70,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
         empty: take_state(r, mentions, STATES),
         occupied: take_state(r, mentions, "occupied|taken"),
         appears: false,
+        motion: false,
     };
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
@@ -80,7 +83,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     // What stays does not move, and no rule tells for how long something moves.
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         // `a moving car` is not any car.
-        r.mark_where(|r, i| {
+        acts.motion = r.mark_where(|r, i| {
             one_of("moves|move|moving", r.word(i)) && r.slot_of(i + 1) != Slot::Class
         });
     }

@@ -150,6 +150,9 @@ impl Parts {
         if self.settings.quiet && self.told {
             notes.assume("No channel notifies: each event is kept with its picture, and published over MQTT as any other.");
         }
+        if self.settings.times.is_some() && !self.settings.notify.is_empty() {
+            notes.assume("The hours are those of the watch: outside of them there is no event, and not only no message.");
+        }
         self.complete(notes);
         let mut watches = Vec::new();
         for camera in cameras {

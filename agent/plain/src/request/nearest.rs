@@ -9,25 +9,31 @@ use crate::lexicon::Stand;
 use crate::names::Mention;
 use crate::reader::Reader;
 
+/// Most words between a word that turns a class round and the class.
+const MOST_BEFORE: usize = 4;
+
 impl Parts {
     /// The command line of the nearest template with the camera and the classes that were
-    /// understood, because a number or a time beside words that were not read may be another one;
-    /// that of the help where nothing was.
-    pub(super) fn nearest_template(&self, r: &Reader<'_>) -> String {
+    /// understood, because a number or a time beside words that were not read may be another one.
+    /// None where nothing was understood, or where such a word turns a class round: `not a single
+    /// person`.
+    pub(super) fn nearest_template(&self, r: &Reader<'_>) -> Option<String> {
+        let turns = |i: usize| r.lexicon.turns(r.word(i)) || r.number(i).is_some();
+        let starts = self.mentions.iter().map(|m| m.at.start);
+        let mut before = starts.flat_map(|at| at.saturating_sub(MOST_BEFORE)..at);
         let classes = self.classes(r);
-        let mut templates = r.lexicon.templates.iter();
-        let nearest = self.template_name(&classes);
-        let nearest = templates.find(|template| Some(template.name.as_str()) == nearest);
-        nearest.map_or("watchkeeper watch --help".to_owned(), |template| {
-            template.command_line(|parameter| match parameter {
-                "class" => (!classes.is_empty()).then(|| several(&classes)),
-                "camera" => match r.scene.named_cameras(&self.cameras).as_slice() {
-                    [one] => Some(one.id.to_string()),
-                    _ => None,
-                },
+        let name = self
+            .template_name(&classes)
+            .filter(|_| !before.any(turns))?;
+        let template = r.lexicon.templates.iter().find(|t| t.name == name)?;
+        Some(template.command_line(|parameter| match parameter {
+            "class" => (!classes.is_empty()).then(|| several(&classes)),
+            "camera" => match r.scene.named_cameras(&self.cameras).as_slice() {
+                [one] => Some(one.id.to_string()),
                 _ => None,
-            })
-        })
+            },
+            _ => None,
+        }))
     }
 
     /// The classes that a model here knows.

@@ -104,12 +104,22 @@ pub(super) fn objects(
         true => "anything".to_owned(),
         false => dedup(wanted.iter().map(|m| m.said.clone()).collect()).join(" or "),
     };
-    let model = model_for(mentions, scene)?;
-    if is_anything && !model.labels.is_empty() {
-        notes.assume(format!(
-            "Anything is what the model {} knows: what it has no class for is not seen.",
-            model.name
-        ));
+    let is_movement = |m: &&Mention| one_of("movement|motion", &m.said);
+    let moves = is_anything && (parts.acts.motion || wanted.iter().any(is_movement));
+    // A network sees what stands there too, and no movement of what it does not know.
+    let mut models = scene.models.iter();
+    let model = match models.find(|model| moves && model.labels.is_empty()) {
+        Some(detector) => detector,
+        None => model_for(mentions, scene)?,
+    };
+    if is_anything {
+        notes.assume(match model.labels.is_empty() {
+            true => tells_none_apart(model),
+            false => format!(
+                "Anything is what the model {} knows: what it has no class for is not seen.",
+                model.name
+            ),
+        });
     }
     let objects = chosen(model, &wanted, &excluded, said)?;
     Ok((model.name.clone(), objects))
@@ -186,28 +196,28 @@ pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Refusal> {
     else {
         return Ok(());
     };
-    let text = format!(
-        "\"{}\" says too little: what shall be looked for, and what does it do? Say for example \"a person enters at night\".",
-        r.written(vague..vague + 1)
+    let more = r.remedy("vague").unwrap_or(
+        "what shall be looked for, and what does it do? Say for example \"a person enters at night\".",
     );
-    Err(Refusal::meaning(text))
+    let said = quoted(&r.written(vague..vague + 1));
+    Err(Refusal::meaning(format!("{said} says too little: {more}")))
 }
 
-/// The objects of a request that names none: those that a place usually holds, or people.
+const WHAT_TO_WATCH_FOR: &str =
+    "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".";
+const WHO_IS_THERE: &str = "Who or what shall be there, or not? Say it in the whole request, such as \"tell me when no people are in the canteen for 10 minutes\".";
+
+/// The objects of a request that names none: those that its place usually holds, or people where
+/// only they do what is said.
 fn unnamed(parts: &Parts, scene: &Scene, notes: &mut Notes) -> Result<(String, Objects), Refusal> {
-    let acts = &parts.acts;
     let person = ["person".to_owned()];
-    // Loitering and queueing is what people do; so is being in a place without usual occupants.
     let labels = match &parts.usual {
-        Some(usual) if !acts.people => usual,
-        _ => &person[..],
+        // Loitering and queueing is what people do.
+        _ if parts.acts.people => &person[..],
+        Some(usual) if parts.acts.tell_who() => usual.as_slice(),
+        _ if parts.acts.tell_who() => return Err(Refusal::meaning(WHO_IS_THERE)),
+        _ => return Err(Refusal::new(Missing::Class, WHAT_TO_WATCH_FOR)),
     };
-    if !acts.tell_who() {
-        return Err(Refusal::new(
-            Missing::Class,
-            "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
-        ));
-    }
     // The first model that knows one of them, and those that it knows.
     let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
     let model = scene.models.iter().find(known).or(scene.models.first());

@@ -124,6 +124,11 @@ fn numbers_over_and_under_for_a_time_are_bounds() {
         ),
         ("no people for 5 minutes", CountBound::Under(1), 300.0),
         ("4 or more people", CountBound::Over(3), 0.0),
+        (
+            "three or fewer people for 5 seconds",
+            CountBound::Under(4),
+            5.0,
+        ),
     ] {
         let text = format!("Warn me when there are {said} on the gate camera");
         let detections = watchkeeper_engine::templates::watch::TRACKED.to_owned();

@@ -254,3 +254,25 @@ fn line_that_begins_with_the_name_of_its_camera_is_that_line() {
     };
     assert_eq!(place.as_deref(), Some("gate line"));
 }
+
+#[test]
+fn movement_is_watched_by_the_motion_detector() {
+    let mut scene = scene();
+    scene.models.extend(bench().models);
+    let model = |text: &str| {
+        let proposal = proposal_in(text, &scene);
+        specs(&proposal)[0].workflow["steps"][0]["model_id"].clone()
+    };
+    for text in [
+        "tell me when there is movement on camera gate",
+        "tell me when anything moves on camera gate",
+    ] {
+        assert_eq!(model(text), "motion", "{text}");
+    }
+    for text in [
+        "tell me when anything is seen on camera gate",
+        "tell me when a car moves on camera gate",
+    ] {
+        assert_eq!(model(text), "yolox-nano", "{text}");
+    }
+}

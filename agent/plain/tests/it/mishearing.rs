@@ -97,6 +97,9 @@ fn hours_are_read_as_people_say_them() {
         ("from 22 to 6 am", " 22:00-06:00"),
         ("from 9 to 5 in the afternoon", " 09:00-17:00"),
         ("from 06:00 to 8 pm", " 06:00-20:00"),
+        ("between 9 and 17 and save a clip", " 09:00-17:00"),
+        ("from 9 to 5 and tell #security", " 09:00-17:00"),
+        ("between 9 and 17 until friday", " 09:00-17:00"),
     ] {
         let text = format!("Tell me when a person is seen on camera gate {said}");
         assert_eq!(schedules(&text), [wanted], "{text}");

@@ -73,6 +73,7 @@ fn a_number_of_crossings_is_one_of_crossings_of_that_class_on_that_camera() {
 fn kind_that_no_watch_tells_is_asked_of_the_past_all_the_same() {
     for (text, kind) in [
         ("how many people entered the gate today", "enters"),
+        ("how many people visited the gate today", "enters"),
         ("how many people stayed in the yard today", "stays"),
         (
             "how many cars crossed the line in the yard today",

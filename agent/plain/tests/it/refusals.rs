@@ -58,6 +58,7 @@ fn what_no_model_knows_is_refused_at_once_and_named() {
 #[test]
 fn a_place_that_nobody_drew_is_still_asked_for() {
     for text in [
+        "Watch the left parking bay on camera gate and tell me when it is free",
         "Tell me when somebody is at the safe on camera gate",
         "Tell me when the hall is empty on camera gate",
         "Watch the door on camera gate",
@@ -186,6 +187,11 @@ fn refusal_names_the_remedy_for_the_word_that_was_not_read() {
             "nobody is at the dock",
         ),
         (
+            "no more alerts from the gate please",
+            "pause the gate watch",
+        ),
+        ("remove buses from the gate watch", "ignore buses"),
+        (
             "pause everything for an hour, but not the dock",
             "everything but the gate",
         ),
@@ -211,6 +217,6 @@ fn refusal_names_the_remedy_for_the_word_that_was_not_read() {
 
 #[test]
 fn words_written_in_a_hurry_are_read() {
-    let said = proposal_in("tel me wen a persn is on camera gate", &scene());
+    let said = proposal_in("tel me wen a person is on camera gate", &scene());
     assert!(said.understood.contains("a person is"), "{said:?}");
 }

@@ -1,7 +1,7 @@
 //! What owners said to a box that answered or proposed something else.
 
 use serde_json::json;
-use watchkeeper_plain::answer::{Answer, Look};
+use watchkeeper_plain::answer::{Answer, Look, Missing};
 
 use crate::support::{PLAIN, ask, proposal, scene, specs, with_pipelines};
 
@@ -161,6 +161,45 @@ fn place_called_till_is_no_end_of_a_pause() {
 }
 
 #[test]
+fn place_that_is_named_as_a_watch_is_told_from_it() {
+    let scene = with_pipelines(&["gate", "yard"]);
+    let watch = scene.pipelines[1].spec.id.as_str();
+    for text in [
+        "make the left parking bay watch 10 seconds",
+        "set the cooldown of the left parking bay to 5 minutes",
+    ] {
+        let Answer::Ask(asked) = ask(text, &scene) else {
+            panic!("{text}");
+        };
+        assert!(asked.text.contains("is a place on yard"), "{}", asked.text);
+        assert!(asked.text.contains(watch), "{}", asked.text);
+        assert_eq!(asked.about, Missing::Meaning, "nothing answers it");
+    }
+}
+
+#[test]
+fn what_changes_no_watch_asks_for_no_watch() {
+    let scene = with_pipelines(&["gate", "yard"]);
+    for (text, said) in [
+        (
+            "make sure nobody enters the yard at night",
+            "What shall be told?",
+        ),
+        ("take care that nothing bad happens", "What shall be told?"),
+        ("alert less about cars", "how much less?"),
+        ("fewer alerts about cars, please", "how much less?"),
+        ("when does the gate watch run", "I did not understand"),
+    ] {
+        let answer = match ask(text, &scene) {
+            Answer::Ask(question) => question.text,
+            Answer::Unknown(unknown) => unknown.text,
+            other => panic!("{text}: {other:#?}"),
+        };
+        assert!(answer.contains(said), "{text}: {answer}");
+    }
+}
+
+#[test]
 fn reason_of_a_refused_correction_is_that_of_what_waits() {
     let scene = with_pipelines(&["gate"]);
     let text = |order: &str| {
@@ -170,8 +209,9 @@ fn reason_of_a_refused_correction_is_that_of_what_waits() {
         };
         refused.text
     };
-    assert!(text("pause the gate watch").contains("until when"));
-    assert!(!text("delete the gate watch").contains("until when"));
+    let paused = ask("no, just pause the gate watch", &scene);
+    assert!(matches!(paused, Answer::Propose(_)), "{paused:#?}");
+    assert!(text("delete the gate watch").contains("whole request"));
 }
 
 #[test]
@@ -300,4 +340,18 @@ fn known_class_is_not_said_to_be_unknown() {
         panic!("not refused");
     };
     assert!(!refused.text.contains("no model here"), "{}", refused.text);
+}
+
+#[test]
+fn hours_beside_a_channel_are_said_to_be_those_of_the_watch() {
+    let assumed = |text: &str| {
+        let Answer::Propose(proposal) = ask(text, &scene()) else {
+            panic!("{text}");
+        };
+        proposal.assumed.concat()
+    };
+    let night = assumed("tell #security at night when a person is on camera gate");
+    assert!(night.contains("hours are those of the watch"), "{night}");
+    let always = assumed("tell #security when a person is on camera gate");
+    assert!(!always.contains("hours"), "{always}");
 }

@@ -49,7 +49,7 @@ fn refusal_names_the_nearest_template_with_camera_and_class() {
             "tell me when a purple person enters the left parking bay on camera yard",
             r#"zone-entry --camera "yard" --zone ZONE --class "people""#,
         ),
-        ("tell me when it rains on camera gate", "--help"),
+        ("tell me when it rains on camera gate", "--list"),
     ] {
         assert_eq!(
             nearest(text, &scene()),
@@ -80,6 +80,18 @@ fn number_beside_words_that_were_not_read_is_in_no_command_line() {
         let command = nearest(text, &scene());
         assert!(command.starts_with("watchkeeper watch "), "{text}");
         assert!(!command.contains(|c: char| c.is_ascii_digit()), "{command}");
+    }
+}
+
+#[test]
+fn beside_a_word_that_turns_it_round_no_template_is_nearest() {
+    for text in [
+        "tell me when zero people are on camera gate for an hour",
+        "tell me when not a single person is on camera gate for 10 minutes",
+        "tell me when there isn't a car on camera gate for 5 minutes",
+    ] {
+        let command = nearest(text, &scene());
+        assert_eq!(command, "watchkeeper watch --list", "{text}");
     }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
-use watchkeeper_contract::problem::nearest;
+use watchkeeper_contract::problem::{nearest, with_allowed};
 
 use super::error::{SpecError, Unfit};
 use super::plaintext_logins::plaintext_logins;
@@ -143,6 +143,8 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
     fit.warnings
         .extend(without_effect(plan, &left_out.collect()));
     if are_known {
+        // What the workflow lets through comes first, then the order of the model.
+        labels.sort_by_key(|label| !kept.contains(label.as_str()));
         fit.errors
             .extend(unknown_labels(plan, labels, knows_classes));
     }
@@ -164,8 +166,8 @@ fn unsupported_questions(plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> 
 
 /// Returns an error for each class of a rule that is none of the models' labels.
 fn unknown_labels(plan: &Plan, mut labels: Vec<String>, knows_classes: bool) -> Vec<SpecError> {
-    labels.sort_unstable();
-    labels.dedup();
+    let mut seen = BTreeSet::new();
+    labels.retain(|label| seen.insert(label.clone()));
     let message = if knows_classes {
         "is not a class of the model"
     } else {
@@ -220,6 +222,14 @@ pub fn ineffective_filters(
     reported.collect()
 }
 
+/// Least similarity (Jaro-Winkler, 0 to 1) of a class and its misspelling. Words for other things
+/// are nearer than misspelt identifiers: "clerk" and "clock" have 0.79.
+const MIN_SLIP_SIMILARITY: f64 = 0.85;
+
+fn is_slip(written: &str, class: &str) -> bool {
+    strsim::jaro_winkler(written, class) >= MIN_SLIP_SIMILARITY
+}
+
 /// Returns a warning if the model lacks a class of the step's filter.
 fn ineffective_filter(
     step: &DetectionStep,
@@ -230,12 +240,16 @@ fn ineffective_filter(
         return None;
     } else if facts.knows_classes {
         let class = step.classes.iter().find(|c| !facts.labels.contains(c))?;
-        let meant = nearest(class, facts.labels.iter().map(String::as_str))
-            .map_or(String::new(), |n| format!("; did you mean {n:?}?"));
-        format!(
-            "class_filter of step {:?} names {class:?}, which is not a class of model {model:?}{meant}",
+        let names = facts.labels.iter().map(String::as_str);
+        let meant = nearest(class, names).filter(|name| is_slip(class, name));
+        let wrong = format!(
+            "class_filter of step {:?} names {class:?}, which is not a class of model {model:?}",
             step.name
-        )
+        );
+        match meant {
+            Some(name) => format!("{wrong}; did you mean {name:?}?"),
+            None => with_allowed(wrong, &facts.labels, None),
+        }
     } else {
         format!(
             "class_filter of step {:?} has no effect, because model {model:?} has no classes and reports every motion as \

@@ -9,7 +9,7 @@ use super::drawing;
 use crate::workflow::{details, validate};
 
 /// Prefix of the names of added steps.
-const PREFIX: &str = "watchkeeper-draw";
+pub const STEP_PREFIX: &str = "watchkeeper-draw";
 
 /// Adds drawing steps, if the workflow has none.
 #[must_use]
@@ -35,7 +35,7 @@ fn draw(workflow: &Value) -> Option<Value> {
     // Each step draws on the image of the one before.
     let mut image = format!("$inputs.{}", image_input(workflow)?);
     for (nth, step) in drawing.iter_mut().enumerate() {
-        let name = format!("{PREFIX}-{}", nth + 1);
+        let name = format!("{STEP_PREFIX}-{}", nth + 1);
         step["name"] = json!(name);
         step["image"] = json!(image);
         image = format!("$steps.{name}.image");

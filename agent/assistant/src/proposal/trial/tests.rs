@@ -23,7 +23,7 @@ fn glance(present: u32, events: u64) -> TrialStats {
     TrialStats {
         seconds: 4.0,
         frames: 20,
-        tracks: 2,
+        tracks: Some(2),
         zones: [("bay".to_owned(), zone)].into(),
         events: [("told".to_owned(), events)].into(),
         ..TrialStats::default()
@@ -149,12 +149,17 @@ fn quiet_scene_is_said_and_is_no_remark() {
     let elsewhere = quiet(&glance(0, 0)).unwrap();
     assert_eq!(elsewhere, "2 tracks during the trial, none in bay");
     let empty = TrialStats {
-        tracks: 0,
+        tracks: Some(0),
         ..glance(0, 0)
     };
     let nothing = quiet(&empty).unwrap();
     assert!(nothing.contains("nothing matching"), "{nothing:?}");
     assert_eq!(word(&empty, enters()), None);
+    let untracked = TrialStats {
+        tracks: None,
+        ..empty.clone()
+    };
+    assert_eq!(quiet(&untracked), None, "what was seen is not known");
     assert_eq!(quiet(&glance(1, 0)), None);
     // One note is enough: the remark.
     let is_empty = spec(free());
@@ -229,4 +234,15 @@ fn one_cause_is_one_line_without_a_price_of_unknowns() {
             .iter()
             .any(|line| line.starts_with("price on gate"))
     );
+}
+
+#[test]
+fn workflow_without_a_tracker_reports_no_number_of_tracks() {
+    let said = |block: &str| {
+        let workflow = json!({"steps": [{"type": block, "name": "a"}]});
+        TrialStats::from_report(&DryRunReport::default(), &workflow).sentence()
+    };
+    assert!(said("watchkeeper/tracker@v1").contains("0 tracks"));
+    let without = said("roboflow_core/expression@v1");
+    assert!(without.contains("no tracker"), "{without}");
 }

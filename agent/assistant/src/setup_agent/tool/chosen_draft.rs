@@ -1,12 +1,17 @@
-//! The draft that a call names: a stored one, or a new one that edits make of it.
+//! The draft that a call names: a stored one, a new one that edits make of it, or the workflow of a
+//! pipeline.
 
 use serde_json::Value;
+use watchkeeper_contract::pipeline::PipelineSpec;
 
 use super::super::facts::ToolFact;
 use super::definition::ToolInput;
 use super::draft_edit::{DraftEdit, edited_text};
 use super::preview_workflow::no_draft;
 use super::validate_workflow::{CheckedDraft, check_definition};
+
+/// In place of a draft's name: the current workflow of a pipeline.
+pub(super) const RUNNING: &str = "running";
 
 /// A draft to try or to propose.
 #[derive(Debug)]
@@ -23,6 +28,15 @@ impl ChosenDraft {
         match &self.fact {
             Some(ToolFact::Draft { warnings, .. }) => warnings.clone(),
             _ => given.facts.warnings(&self.name),
+        }
+    }
+
+    /// The workflow of a pipeline, under a name that no draft has.
+    pub(super) fn running(pipeline: &PipelineSpec) -> Self {
+        Self {
+            name: format!("{RUNNING} {}", pipeline.id),
+            workflow: pipeline.workflow.clone(),
+            fact: None,
         }
     }
 

@@ -7,16 +7,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_http::body;
 
-/// How values of rules are written, by serde's words for their types.
-const FORMS: [(&str, &str); 4] = [
-    ("struct ClipSpec", "{\"before_s\":5,\"after_s\":10}"),
-    ("struct Band", "{\"min\":0.5,\"max\":1}"),
-    (
-        "map with a single key",
-        "one bound, such as {\"over\":5} or {\"under\":1}",
-    ),
-    ("expected f64", "a number without quotes"),
-];
+use super::definition::name_forms;
 
 /// The specification of a new pipeline.
 pub(super) fn spec(
@@ -71,15 +62,6 @@ pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
     let read = body::read(json!({"rules": list}));
     read.map(|Given { rules }| rules)
         .map_err(|refusal| name_forms(&refusal.0.detail))
-}
-
-/// Adds to an error how a value is written whose type serde names in Rust's words.
-fn name_forms(error: &str) -> String {
-    let form = FORMS.iter().find(|(rust, _)| error.contains(rust));
-    form.map_or_else(
-        || error.to_owned(),
-        |(_, form)| format!("{error}; write {form}"),
-    )
 }
 
 /// Refuses a schedule with one end: the contract's default of the other one is midnight, which a

@@ -8,22 +8,24 @@ use jiff::Zoned;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::backtest::{Backtest, BacktestEvent, MAX_BACKTEST_HOURS};
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Condition;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::is_awake;
 
-use super::super::facts::ToolFact;
+use super::super::facts::{ToolFact, TurnFacts};
 use super::super::tool_context::ToolContext;
-use super::chosen_draft::ChosenDraft;
+use super::chosen_draft::{ChosenDraft, RUNNING};
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
 use crate::moment::schedule_time;
 use crate::permissions::Effect;
 use crate::proposal::backtest::{BacktestSummary, strip};
-use crate::proposal::checks::check_spec;
+use crate::proposal::checks::check_draft;
+use crate::proposal::describe::all_steps;
+use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::TrialStats;
 use crate::wording::local_time;
 
@@ -46,13 +48,14 @@ const STRIP: &str = "some of the events, spread over the time, each on the neare
 
 pub(super) const TOOL: Tool = Tool {
     name: "dry_run_workflow",
-    description: "Tries a draft with its rules on the next seconds of a camera, or the first \
-        seconds of a recording without a pipeline: frames, tracks, counts of lines and zones, \
-        events, failures. Nothing of it is kept. Worth it before a proposal with rules; a quiet \
-        scene proves nothing.",
+    description: "Tries a draft or a pipeline with these rules on the next seconds of a camera, \
+        or the first seconds of a recording without a pipeline: frames, tracks, counts of lines \
+        and zones, events, failures. Worth it before a proposal with rules; a quiet scene proves \
+        nothing.",
     schema: || {
         let properties = json!({
-            "draft": text("such as d1"), "edits": short_schema_of_edits(),
+            "draft": text("such as d1, or a pipeline's name"),
+            "edits": short_schema_of_edits(),
             "camera": text("name of the camera"),
             "rules": text("the rules as JSON text: a list, or []"),
             "seconds": {"type": "number", "description": "of the camera's time, at most 30; \
@@ -91,21 +94,21 @@ struct Arguments {
 async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.context.snapshot().await?;
-    let chosen = ChosenDraft::new(given, arguments.draft, &arguments.edits).await?;
     let camera = ToolContext::camera(&arguments.camera, &here)?;
+    let running = running(&arguments, &camera, given.facts, &here)?;
+    let chosen = match running {
+        Some(pipeline) => ChosenDraft::running(pipeline),
+        None => ChosenDraft::new(given, arguments.draft, &arguments.edits).await?,
+    };
     let is_replay = arguments.hours > 0.0;
     let fits = arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS;
     if !(is_replay || fits) {
         return Err(format!("seconds must be above 0 and at most {MAX_SECONDS}"));
     }
     let id = PipelineId::new(PIPELINE_ID).map_err(|e| e.to_string())?;
-    let pipeline = spec(
-        id,
-        camera.clone(),
-        &chosen.workflow,
-        rules(arguments.rules)?,
-    );
-    let checked = check_spec(&pipeline, &here);
+    let rules = rules(arguments.rules)?;
+    let pipeline = with_inputs(spec(id, camera.clone(), &chosen.workflow, rules), running);
+    let checked = check_draft(&pipeline, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
     }
@@ -131,13 +134,14 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
     let mind = checked.warnings;
-    let seen = TrialStats::from_report(&report);
+    let seen = TrialStats::from_report(&report, &wanted.pipeline.workflow);
     let sentence = format!("tried on {camera} for {}", seen.sentence());
     let failures = seen.failure_sentences();
     let mut told = describe(&report, &sentence);
     told["draft"] = json!(chosen.name);
     told["mind"] = json!(mind);
-    let long = slow_rules(&wanted.pipeline, seconds);
+    let mut long = slow_rules(&wanted.pipeline, seconds);
+    long.extend(slow_steps(&wanted.pipeline.workflow, seconds));
     explain_silence(&mut told, (&long, seconds), (&quiet, &here.now));
     let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
     Ok(outcome.with_fact(ToolFact::Tried {
@@ -147,7 +151,50 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     }))
 }
 
-/// Adds the rules that could make no event in the trial: too slow for its seconds, or quiet now.
+/// Gives a trial the model and the parameters of the pipeline whose workflow it has.
+fn with_inputs(trial: PipelineSpec, running: Option<&PipelineSpec>) -> PipelineSpec {
+    match running {
+        Some(running) => PipelineSpec {
+            model: running.model.clone(),
+            parameters: running.parameters.clone(),
+            ..trial
+        },
+        None => trial,
+    }
+}
+
+/// The pipeline of the camera whose current workflow is meant: by its name where no draft has that,
+/// or by [`RUNNING`] where it is the only one.
+fn running<'h>(
+    arguments: &Arguments,
+    camera: &SourceId,
+    facts: &TurnFacts,
+    here: &'h SystemSnapshot,
+) -> Result<Option<&'h PipelineSpec>, String> {
+    let draft = arguments.draft.as_str();
+    let on_camera = here.pipelines.iter().map(|status| &status.spec);
+    let on_camera: Vec<_> = on_camera.filter(|spec| spec.source == *camera).collect();
+    if draft == RUNNING && on_camera.len() != 1 {
+        let names: Vec<&str> = on_camera.iter().map(|spec| spec.id.as_str()).collect();
+        return Err(format!(
+            "give the name of a pipeline on {camera} as the draft; there are: {}",
+            names.join(", ")
+        ));
+    }
+    let named = ToolContext::pipeline(draft, here).ok();
+    let named = named.filter(|_| facts.draft(draft).is_none());
+    let is_meant = |spec: &&&PipelineSpec| draft == RUNNING || named.as_ref() == Some(&spec.id);
+    match on_camera.iter().find(is_meant) {
+        Some(_) if !arguments.edits.is_empty() => {
+            Err("edits need a draft of validate_workflow".to_owned())
+        }
+        None if named.is_some() => Err(format!("pipeline {draft} is not on camera {camera}")),
+        meant => Ok(meant.copied()),
+    }
+}
+
+/// Adds what could have no result in the trial: rules and steps too slow for its seconds, and rules
+/// that are quiet now.
 fn explain_silence(
     told: &mut Value,
     (long, seconds): (&[String], f64),
@@ -155,8 +202,8 @@ fn explain_silence(
 ) {
     if !long.is_empty() {
         told["too_short_for"] = json!({
-            "rules": long, "why": format!("their events take longer than the {} s of this trial, \
-                so the lack of an event proves nothing", seconds),
+            "names": long, "why": format!("these rules and steps take longer than the {} s of \
+                this trial, so the lack of an event or a value proves nothing", seconds),
         });
     }
     if !quiet.is_empty() {
@@ -187,7 +234,7 @@ fn describe(report: &DryRunReport, sentence: &str) -> Value {
         "failing_steps": report.results.step_errors,
         "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
         "ended_early": report.ended,
-        "note": VERDICTS,
+        "note": (!report.rules.is_empty()).then_some(VERDICTS),
     })
 }
 
@@ -213,7 +260,7 @@ async fn replay(
         "about_this": FROM_OUTSIDE, "summary": sentence, "draft": chosen.name,
         "rules": report.rules, "lines": report.results.lines,
         "latest_events": events, "covered_s": report.covered_s, "limits": report.limits,
-        "remark": summary.remark(), "note": VERDICTS,
+        "remark": summary.remark(), "note": (!report.rules.is_empty()).then_some(VERDICTS),
         "picture": report.strip.as_ref().map(|_| STRIP),
     });
     let picture = match strip(&report) {
@@ -253,6 +300,24 @@ fn slow_rules(pipeline: &PipelineSpec, seconds: f64) -> Vec<String> {
     long.map(|rule| rule.name.clone()).collect()
 }
 
+/// Steps that collect values over an interval at least as long as the trial.
+fn slow_steps(workflow: &Value, seconds: f64) -> Vec<String> {
+    let steps = all_steps(workflow).into_iter();
+    let long = steps.filter(|step| {
+        let unit_s = match step["interval_unit"].as_str().unwrap_or("seconds") {
+            "seconds" => 1.0,
+            "minutes" => 60.0,
+            "hours" => 3600.0,
+            // Of frames.
+            _ => return false,
+        };
+        let interval = step["interval"].as_f64();
+        interval.is_some_and(|interval| interval * unit_s >= seconds)
+    });
+    long.filter_map(|step| step["name"].as_str().map(str::to_owned))
+        .collect()
+}
+
 /// Rules whose schedule excludes this hour.
 fn sleeping_rules(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
     let local = schedule_time(now.datetime());
@@ -266,7 +331,7 @@ fn sleeping_rules(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
 
 fn event(event: &DryRunEvent) -> Value {
     json!({
-        "rule": event.event.rule, "class": event.event.label, "at_s": event.event.pts_s,
+        "rule": event.event.rule, "class": event.event.label, "s_since_source_began": event.event.pts_s,
         "decision": event.decision.verdict,
         "confidence": event.decision.confidence, "reason": event.event.reason,
     })
@@ -276,6 +341,59 @@ fn event(event: &DryRunEvent) -> Value {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+    use crate::proposal::snapshot::testing::{situation, status};
+
+    #[test]
+    fn pipeline_is_tried_by_its_name_or_as_the_only_one_of_its_camera() {
+        let spec = |id: &str, camera: &str| -> PipelineSpec {
+            serde_json::from_value(json!({"id": id, "source": camera, "workflow": {}})).unwrap()
+        };
+        let mut here = situation();
+        here.pipelines = [("w1", "hall"), ("d1", "gate"), ("w2", "gate")]
+            .map(|(id, camera)| status(&spec(id, camera)))
+            .to_vec();
+        let mut facts = TurnFacts::default();
+        let meant = |draft: &str, camera: &str, facts: &TurnFacts| {
+            let arguments = json!({"draft": draft, "camera": camera, "rules": [], "seconds": 10});
+            let arguments: Arguments = serde_json::from_value(arguments).unwrap();
+            let camera = SourceId::new(camera).unwrap();
+            let found = running(&arguments, &camera, facts, &here);
+            found.map(|spec| spec.map(|spec| spec.id.to_string()))
+        };
+        let id = |id: &str| Ok(Some(id.to_owned()));
+        assert_eq!(meant("running", "hall", &facts), id("w1"));
+        assert_eq!(meant("w2", "gate", &facts), id("w2"));
+        assert_eq!(meant("d1", "gate", &facts), id("d1"));
+        let several = meant("running", "gate", &facts).unwrap_err();
+        assert!(several.ends_with("there are: d1, w2"), "{several}");
+        let elsewhere = meant("w1", "gate", &facts).unwrap_err();
+        assert!(elsewhere.contains("not on camera gate"), "{elsewhere}");
+        facts.add(ToolFact::Draft {
+            workflow: json!({}),
+            text: None,
+            warnings: Vec::new(),
+        });
+        assert_eq!(meant("d1", "gate", &facts), Ok(None), "the draft is meant");
+    }
+
+    #[test]
+    fn verdicts_are_explained_only_where_there_are_rules() {
+        let mut report = DryRunReport::default();
+        assert_eq!(describe(&report, "")["note"], Value::Null);
+        report.rules.push("in".to_owned());
+        assert_eq!(describe(&report, "")["note"], VERDICTS);
+    }
+
+    #[test]
+    fn step_with_an_interval_as_long_as_the_trial_is_slow() {
+        let workflow = json!({"steps": [
+            {"name": "per-minute", "interval": 1, "interval_unit": "minutes"},
+            {"name": "per-second", "interval": 1},
+            {"name": "per-frames", "interval": 90, "interval_unit": "runs"},
+        ]});
+        assert_eq!(slow_steps(&workflow, 10.0), ["per-minute"]);
+        assert_eq!(slow_steps(&workflow, 61.0), [""; 0]);
+    }
 
     #[test]
     fn rules_asleep_at_this_hour_are_named() {

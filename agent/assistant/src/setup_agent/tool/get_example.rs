@@ -123,7 +123,10 @@ fn fill_template(
             Change::Stop(_) | Change::Pause { .. } | Change::Resume(_) => None,
         });
     let spec = spec.ok_or("the template proposes no pipeline")?;
+    let has_place = template.needs.iter().any(|name| name != "camera");
+    let adapt = format!("{PLACE} stands for the place that is meant: put its own in");
     Ok(json!({
+        "adapt": has_place.then_some(adapt),
         "request": request, "camera": spec.source, "rules": spec.rules,
         "workflow": example::without_drawing(spec.workflow),
     }))
@@ -164,6 +167,8 @@ mod tests {
             }))
             .unwrap();
             assert!(deploy::plan(&spec).is_ok(), "{name}");
+            let has_stand_in = filled["request"].to_string().contains(PLACE);
+            assert_eq!(filled["adapt"].is_string(), has_stand_in, "{name}");
         }
         let unknown = fill_template("any", None, &here).unwrap_err();
         assert!(

@@ -37,6 +37,9 @@ async fn snapshot(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let context = given.context;
     let here = context.snapshot().await?;
     let (camera, frame) = match (arguments.camera.as_str(), arguments.pipeline.as_str()) {
+        ("", "") => {
+            return Err("name a camera; it may be empty only beside a pipeline".to_owned());
+        }
         (_, "") => {
             let camera = ToolContext::camera(&arguments.camera, &here)?;
             let frame = context.frame(&camera).await?;

@@ -18,8 +18,7 @@ use crate::permissions::Effect;
 pub(super) const TOOL: Tool = Tool {
     name: "preview_workflow",
     description: "Draws a draft on the real picture of a camera: lines, zones, boxes and labels \
-        of its current detections. Look at it. The result also lists errors of lines and zones; \
-        correct them in a new draft before you propose it.",
+        of its current detections. Look at it. The result also lists errors of lines and zones.",
     schema: || {
         let properties = json!({"draft": text("such as d1"), "camera": text("name of the camera")});
         schema(&properties, &["draft", "camera"])
@@ -104,11 +103,13 @@ fn warnings(compiled: &Compiled, only_places: bool) -> Vec<String> {
 /// The error of an unknown draft.
 pub(super) fn no_draft(name: &str, given: ToolInput<'_>) -> String {
     let known = match given.facts.draft_count() {
-        0 => "there is no draft yet: validate_workflow makes one".to_owned(),
-        drafts => format!("there is no draft {name:?}; the drafts are d1 to d{drafts}"),
+        0 => "validate_workflow makes one".to_owned(),
+        1 => "the only draft is d1".to_owned(),
+        drafts => format!("the drafts are d1 to d{drafts}"),
     };
     format!(
-        "{known}. To change only the rules of a pipeline, propose_deployment takes the draft \
-            \"running\"; to change its workflow, take its definition from stream_status"
+        "there is no draft {name:?}: {known}. For other rules of a pipeline, dry_run_workflow and \
+            propose_deployment take \"running\" as the draft, without edits; another workflow is a \
+            new draft, made of the definition that stream_status shows"
     )
 }

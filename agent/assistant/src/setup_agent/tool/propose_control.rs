@@ -18,7 +18,7 @@ use crate::proposal::snapshot::SystemSnapshot;
 pub(super) const TOOL: Tool = Tool {
     name: "propose_control",
     description: "Proposes to stop (end and remove), pause or resume pipelines, for the user's \
-        yes; or withdraws what you proposed about them in this request.",
+        yes; or withdraws what you proposed about them.",
     schema: || {
         let properties = json!({
             "action": {"type": "string", "enum": ["stop", "pause", "resume", "withdraw"]},

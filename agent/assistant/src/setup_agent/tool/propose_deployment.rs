@@ -14,24 +14,23 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_engine::templates::annotate::with_drawing;
 use watchkeeper_engine::workflow::{Overlay, compile};
 
 use super::super::facts::{ModelWords, Preview, ToolFact};
 use super::super::tool_context::ToolContext;
-use super::chosen_draft::ChosenDraft;
+use super::chosen_draft::{ChosenDraft, RUNNING};
 use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
 use crate::permissions::Effect;
-use crate::proposal::checks::check_spec;
+use crate::proposal::checks::check_draft;
 use crate::proposal::describe::all_steps;
 use crate::proposal::difference::difference;
 use crate::proposal::llm_proposal::{MAX_BYTES, MAX_CHANGES, ProposedChange};
 use crate::redact::restore_secrets;
 
-/// In place of a draft's name: the current workflow of the pipeline.
-const RUNNING: &str = "running";
 /// Maximum steps of a proposed workflow, with those of inner workflows.
 const MAX_STEPS: usize = 60;
 
@@ -39,9 +38,8 @@ pub(super) const TOOL: Tool = Tool {
     name: "propose_deployment",
     description: "Proposes a draft for the user's yes, under a new name or under that of a \
         pipeline that it replaces. A draft with lines or zones must be previewed on that camera \
-        first. If only the rules of a pipeline change, give \"running\" \
-        as the draft: its workflow stays, without draft and preview. Rules say what makes an \
-        event; with an empty list it only counts.",
+        first. For other rules of a pipeline alone give \"running\" as the draft, without \
+        preview. Send all rules whole; with an empty list it only counts.",
     schema: || {
         let properties = json!({
             "draft": text("such as d1, or running"), "edits": short_schema_of_edits(),
@@ -103,10 +101,14 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         Err(_) => PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?,
     };
     let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
-    let chosen = choose_draft(given, arguments.draft, &arguments.edits).await?;
-    let workflow = match &chosen {
-        Some(chosen) => drafted(chosen, &camera, replaced, given)?,
-        None => running(&id, &camera, replaced)?,
+    let is_running = is_running(&arguments, &id, given);
+    let chosen = match is_running {
+        true => running(&id, &camera, replaced, &arguments.edits)?,
+        false => ChosenDraft::new(given, arguments.draft, &arguments.edits).await?,
+    };
+    let workflow = match is_running {
+        true => chosen.workflow.clone(),
+        false => drafted(&chosen, &camera, replaced, given)?,
     };
     check_length(&workflow)?;
     let mut spec = keep_settings(
@@ -117,20 +119,24 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         // `check` rejects invalid times.
         spec.stop_after_s = (seconds != 0.0).then_some(seconds);
     }
-    if chosen.is_none() {
-        spec.model = replaced.and_then(|old| old.model.clone());
-    }
-    let checked = check_spec(&spec, &here);
+    let kept = replaced.filter(|_| is_running);
+    spec.model = kept.and_then(|old| old.model.clone());
+    let checked = check_draft(&spec, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
     }
+    let mut mind = all_warnings(checked.warnings, &chosen, given);
+    mind.extend(
+        replaced
+            .into_iter()
+            .flat_map(|old| lost_settings(old, &spec)),
+    );
     let spec = Box::new(spec);
     let change = match replaced {
         Some(_) => ProposedChange::Replace { spec },
         None => ProposedChange::Deploy { spec },
     };
     add_change(&mut given.facts.changes(), &change)?;
-    let mind = all_warnings(checked.warnings, chosen.as_ref(), given);
     let result = json!({
         "put_up": change.pipeline(), "mind": mind, "rules": checked.rules,
         "difference": difference(&change.change(), &here).lines(),
@@ -138,14 +144,10 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             mistake, propose the corrected one under this name. End with one short sentence, or \
             propose more first.",
     });
-    let (draft, edited) = match chosen {
-        Some(chosen) => (Some(chosen.name), chosen.fact),
-        None => (None, None),
-    };
-    let outcome = ToolOutcome::json(&result).with_optional_fact(edited);
+    let outcome = ToolOutcome::json(&result).with_optional_fact(chosen.fact);
     Ok(outcome.with_fact(ToolFact::Proposed {
         change: Box::new(change),
-        draft,
+        draft: Some(chosen.name),
         words: ModelWords {
             says: arguments.says,
             assumed: arguments.assumed,
@@ -157,26 +159,51 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
 /// The warnings of the check, and what speaks against the draft, each once.
 fn all_warnings(
     mut warnings: Vec<String>,
-    chosen: Option<&ChosenDraft>,
+    chosen: &ChosenDraft,
     given: ToolInput<'_>,
 ) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    warnings.extend(chosen.into_iter().flat_map(|chosen| chosen.warnings(given)));
+    warnings.extend(chosen.warnings(given));
     warnings.retain(|warning| seen.insert(warning.clone()));
     warnings
 }
 
-/// The draft to propose; `None` for the current workflow of the pipeline.
-async fn choose_draft(
-    given: ToolInput<'_>,
-    draft: String,
-    edits: &[DraftEdit],
-) -> Result<Option<ChosenDraft>, String> {
-    match (draft.as_str(), edits) {
-        (RUNNING, []) => Ok(None),
-        (RUNNING, _) => Err("edits need a draft of validate_workflow".to_owned()),
-        (_, edits) => ChosenDraft::new(given, draft, edits).await.map(Some),
+/// Warns about settings of rules that keep their name: what the new rule does not have has its
+/// default.
+fn lost_settings(old: &PipelineSpec, new: &PipelineSpec) -> Vec<String> {
+    // Plain data with string keys always serialises.
+    let fields = |rule: &RuleSpec| serde_json::to_value(rule).unwrap_or_default();
+    let mut lost = Vec::new();
+    for rule in new.rules.iter().flatten() {
+        let mut before = old.rules.iter().flatten();
+        let Some(before) = before.find(|before| before.name == rule.name) else {
+            continue;
+        };
+        let usual = fields(&RuleSpec::new(rule.name.clone(), rule.when.clone()));
+        let (before, now) = (fields(before), fields(rule));
+        let settings = before.as_object().into_iter().flatten();
+        let settings = settings.filter(|(field, value)| {
+            let [usual, now] = [&usual[field], &now[field]];
+            *field != "when" && now == usual && *value != usual
+        });
+        let settings: Vec<String> = settings.map(|(f, value)| format!("{f} {value}")).collect();
+        if !settings.is_empty() {
+            lost.push(format!(
+                "rule {:?} loses what it has now: {}; give these too if they are to stay",
+                rule.name,
+                settings.join(", ")
+            ));
+        }
     }
+    lost
+}
+
+/// Whether the current workflow of the pipeline is meant: by [`RUNNING`], or by its own name where
+/// no draft has that.
+fn is_running(arguments: &Arguments, pipeline: &PipelineId, given: ToolInput<'_>) -> bool {
+    let draft = arguments.draft.as_str();
+    let names_pipeline = [pipeline.as_str(), arguments.pipeline.as_str()].contains(&draft);
+    draft == RUNNING || names_pipeline && given.facts.draft(draft).is_none()
 }
 
 /// The workflow of a draft that was previewed on this camera, with the secrets of the replaced
@@ -254,8 +281,10 @@ fn running(
     id: &PipelineId,
     camera: &SourceId,
     replaced: Option<&PipelineSpec>,
-) -> Result<Value, String> {
+    edits: &[DraftEdit],
+) -> Result<ChosenDraft, String> {
     match replaced {
+        _ if !edits.is_empty() => Err("edits need a draft of validate_workflow".to_owned()),
         None => Err(format!(
             "there is no pipeline {id} whose workflow can stay: make a draft with validate_workflow"
         )),
@@ -264,7 +293,7 @@ fn running(
                 look at it there",
             spec.source
         )),
-        Some(spec) => Ok(spec.workflow.clone()),
+        Some(spec) => Ok(ChosenDraft::running(spec)),
     }
 }
 
@@ -345,6 +374,30 @@ fn check_size(changes: &[ProposedChange]) -> Result<(), String> {
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn setting_that_a_rule_would_lose_is_named() {
+        let spec = |rules: Value| -> PipelineSpec {
+            let spec = json!({"id": "p", "source": "s", "workflow": {}, "rules": rules});
+            serde_json::from_value(spec).unwrap()
+        };
+        let when = json!({"kind": "enters", "zone": "z"});
+        let old = spec(json!([
+            {"name": "alarm", "when": when, "cooldown_s": 10, "severity": "warning"},
+            {"name": "other", "when": when, "severity": "warning"},
+        ]));
+        let new = json!([
+            {"name": "alarm", "when": when, "severity": "critical", "notify": ["boss"]},
+            {"name": "third", "when": when},
+        ]);
+        assert_eq!(
+            lost_settings(&old, &spec(new)),
+            [
+                "rule \"alarm\" loses what it has now: cooldown_s 10.0; give these too if they are to stay"
+            ]
+        );
+        assert_eq!(lost_settings(&old, &old), [""; 0]);
+    }
 
     #[test]
     fn other_change_of_a_proposed_pipeline_is_refused_and_a_corrected_one_replaces_it() {

@@ -57,6 +57,21 @@ fn misspelt_class_is_refused_with_the_nearest() {
     };
     assert_eq!(error.field, "rules[0].classes[1]");
     assert_eq!(error.nearest.as_deref(), Some("person"));
+    assert_eq!(
+        error.allowed,
+        ["person", "car"],
+        "in the order of the model"
+    );
+}
+
+#[test]
+fn classes_of_the_filter_come_first_among_the_allowed() {
+    let mut step = first("net");
+    step["class_filter"] = json!(["car"]);
+    let fit = judge(step, &[], &["human"], None);
+    let [SpecError::Rule(error)] = fit.errors.as_slice() else {
+        panic!("{:?}", fit.errors);
+    };
     assert_eq!(error.allowed, ["car", "person"]);
 }
 
@@ -261,6 +276,11 @@ fn ineffective_class_filter_is_a_warning() {
     assert!(
         misspelt.len() == 1 && misspelt[0].contains("did you mean \"person\"?"),
         "{misspelt:?}"
+    );
+    let other = filtered(&["cat"], "net");
+    assert!(
+        other.len() == 1 && other[0].ends_with("; allowed: person, car"),
+        "{other:?}"
     );
     let moving = filtered(&["person"], "motion");
     assert!(

@@ -13,6 +13,8 @@ use crate::workflow::values::lenient::integer;
 
 /// Version of Roboflow's execution engine that defines this language.
 pub const ENGINE_VERSION: (u64, u64) = (1, 17);
+/// Version that errors suggest, as examples have it.
+const USUAL_VERSION: &str = "1.0";
 
 /// Maximum number of steps in one definition.
 pub const MAX_STEPS: usize = 2000;
@@ -170,7 +172,7 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
     let Some(version) = top.get("version").filter(|version| !version.is_null()) else {
         problems.push(
             Problem::syntax(format!(
-                "the definition lacks version; write \"{major}.{minor}.0\""
+                "the definition lacks version; write \"{USUAL_VERSION}\""
             ))
             .property("version"),
         );
@@ -180,7 +182,7 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
         problems.push(
             ErrorClass::WorkflowDefinitionError
                 .problem(format!(
-                    "version is {version} and has to be a string such as \"{major}.{minor}.0\""
+                    "version is {version} and has to be a string such as \"{USUAL_VERSION}\""
                 ))
                 .property("version"),
         );
@@ -202,7 +204,7 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
         None => problems.push(
             ErrorClass::WorkflowDefinitionError
                 .problem(format!(
-                    "version {text:?} is not valid; write \"{major}.{minor}.0\""
+                    "version {text:?} is not valid; write \"{USUAL_VERSION}\""
                 ))
                 .property("version"),
         ),

@@ -279,6 +279,8 @@ fn version_is_numbers_separated_by_dots() {
         let found = errors(|d| d["version"] = version);
         expect(found, class, "", "version", "");
     }
+    let missing = errors(|d| d["version"] = json!(null));
+    assert!(missing[0].message.ends_with("write \"1.0\""), "{missing:?}");
 }
 
 #[test]
