@@ -3,11 +3,14 @@
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 
+use serde_json::json;
 use watchkeeper_contract::event::{Event, MediaKind};
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::ProblemCode;
 
 use super::{Bench, NOW, event};
 use crate::journal::RetentionRank;
+use crate::pipeline::manager::tests::watching;
 use crate::server::limits::MAX_TRANSFERS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,6 +115,54 @@ async fn of_a_clip_the_bytes_that_are_asked_for_are_sent() {
         .await;
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-length"), Some("200000"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn part_of_a_recording_is_sent_whole_or_in_ranges() {
+    let bench = Bench::start();
+    bench.add_source().await;
+    let spec = PipelineSpec {
+        record: true,
+        ..watching("motion")
+    };
+    let spec = json!(spec).to_string();
+    assert_eq!(bench.ask("POST", "/v1/pipelines", &spec).await.status, 201);
+    let path = "/v1/pipelines/watch/recording";
+    assert_eq!(bench.get(path).await.problem().code, ProblemCode::NotReady);
+    let frames = async || {
+        let results = bench.get("/v1/pipelines/watch/results").await;
+        results.json()["frames"].as_u64().unwrap()
+    };
+    while frames().await < 2 {}
+    bench.ask("POST", "/v1/pipelines/watch/pause", "").await;
+
+    let whole = loop {
+        let whole = bench.get(path).await;
+        if whole.status != 409 {
+            break whole;
+        }
+    };
+    assert_eq!(whole.status, 200, "{}", whole.head);
+    let (kind, length) = (whole.header("content-type").unwrap(), whole.body.len());
+    assert!(["video/mp4", "video/webm"].contains(&kind), "{kind}");
+    assert_eq!(whole.header("accept-ranges"), Some("bytes"));
+    // A deployment reuses the numbers of parts, so no tag would stand for their content.
+    assert_eq!(whole.header("etag"), None);
+
+    let range = "range: bytes=4-7\r\n";
+    let part = bench.ask_with("GET", path, range, "").await;
+    assert_eq!((part.status, &part.body[..]), (206, &whole.body[4..8]));
+    assert_eq!(part.header("content-type"), Some(kind));
+    let said = format!("bytes 4-7/{length}");
+    assert_eq!(part.header("content-range"), Some(said.as_str()));
+
+    let beyond = format!("range: bytes={length}-\r\n");
+    let refused = bench.ask_with("GET", path, &beyond, "").await;
+    assert_eq!(refused.status, 416, "{}", refused.head);
+    assert_eq!(refused.problem().field.as_deref(), Some("range"));
+    let unknown = bench.get("/v1/pipelines/watch/recording?part=2").await;
+    assert_eq!(unknown.status, 404);
+    assert_eq!(unknown.problem().field.as_deref(), Some("part"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
