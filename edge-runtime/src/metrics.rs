@@ -57,6 +57,7 @@ pub struct Metrics {
     counted: Mutex<BTreeMap<SourceId, SourceCounters>>,
     frames: Bounded<SourceLabels, Counter>,
     dropped: Bounded<DropLabels, Counter>,
+    lost_packets: Bounded<SourceLabels, Counter>,
     inference: Bounded<ModelLabels, Histogram>,
     stages: Bounded<StageLabels, Histogram>,
     events: Family<VerdictLabels, Counter>,
@@ -124,7 +125,13 @@ impl Metrics {
             dropped: register_bounded(
                 to,
                 "frames_dropped",
-                "Frames dropped, by place",
+                "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
+                Counter::default,
+            ),
+            lost_packets: register_bounded(
+                to,
+                "packets_lost",
+                "Packets that the network lost on the way from a camera (RTSP)",
                 Counter::default,
             ),
             inference: register_seconds(
@@ -196,7 +203,9 @@ impl Metrics {
             let seen = counted.entry(id.clone()).or_default();
             let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
             self.count_frames(id, grown(now.frames, seen.frames));
-            self.count_dropped(id, grown(now.dropped, seen.dropped));
+            self.count_dropped(id, "slot", grown(now.dropped, seen.dropped));
+            self.count_dropped(id, "decoder", grown(now.undecoded, seen.undecoded));
+            self.count_lost_packets(id, grown(now.lost_packets, seen.lost_packets));
             *seen = now;
         }
         sources
@@ -209,14 +218,20 @@ impl Metrics {
             .inc_by(count);
     }
 
-    /// Counts frames of `source` that were dropped in its slot.
-    fn count_dropped(&self, source: &SourceId, count: u64) {
+    fn count_lost_packets(&self, source: &SourceId, count: u64) {
+        self.lost_packets
+            .metric(of_source(source.as_str()), || of_source(OTHER))
+            .inc_by(count);
+    }
+
+    /// Counts frames of `source` that were dropped at `place`.
+    fn count_dropped(&self, source: &SourceId, place: &'static str, count: u64) {
         let of = |source: &str, at| DropLabels {
             source: source.to_owned(),
             at,
         };
         self.dropped
-            .metric(of(source.as_str(), "slot"), || of(OTHER, OTHER))
+            .metric(of(source.as_str(), place), || of(OTHER, OTHER))
             .inc_by(count);
     }
 

@@ -27,6 +27,15 @@ pub(super) struct FeedError {
     pub(super) is_retryable: bool,
 }
 
+/// Counts of what gave no picture, since the feed was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// Packets that the network lost.
+    pub(super) packets: u64,
+    /// Frames that the decoder took and gave no picture of.
+    pub(super) undecoded: u64,
+}
+
 /// Result of [`Feed::next`].
 #[derive(Debug, Clone)]
 pub(super) enum Step {
@@ -60,6 +69,11 @@ pub(super) trait Feed: Send {
     fn silent_decoder(&self) -> Option<FeedError> {
         None
     }
+
+    /// Returns what gave no picture until now.
+    fn losses(&self) -> Losses {
+        Losses::default()
+    }
 }
 
 impl Feed for Box<dyn Feed> {
@@ -77,6 +91,10 @@ impl Feed for Box<dyn Feed> {
 
     fn silent_decoder(&self) -> Option<FeedError> {
         (**self).silent_decoder()
+    }
+
+    fn losses(&self) -> Losses {
+        (**self).losses()
     }
 }
 
@@ -129,6 +147,10 @@ impl<F: Feed> Feed for Paced<F> {
 
     fn silent_decoder(&self) -> Option<FeedError> {
         self.feed.silent_decoder()
+    }
+
+    fn losses(&self) -> Losses {
+        self.feed.losses()
     }
 }
 
