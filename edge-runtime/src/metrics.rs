@@ -105,6 +105,24 @@ where
     family
 }
 
+fn dropped_frames(registry: &mut Registry) -> Bounded<DropLabels, Counter> {
+    register_bounded(
+        registry,
+        "frames_dropped",
+        "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
+        Counter::default,
+    )
+}
+
+fn lost_packets(registry: &mut Registry) -> Bounded<SourceLabels, Counter> {
+    register_bounded(
+        registry,
+        "packets_lost",
+        "Packets that the network lost on the way from a camera (RTSP)",
+        Counter::default,
+    )
+}
+
 /// Clips by final state; both series exist from the start, so that the first loss is an increase.
 fn clip_family() -> Family<ClipLabels, Counter> {
     let clips = Family::<ClipLabels, Counter>::default();
@@ -122,18 +140,8 @@ impl Metrics {
         Self {
             counted: Mutex::default(),
             frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
-            dropped: register_bounded(
-                to,
-                "frames_dropped",
-                "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
-                Counter::default,
-            ),
-            lost_packets: register_bounded(
-                to,
-                "packets_lost",
-                "Packets that the network lost on the way from a camera (RTSP)",
-                Counter::default,
-            ),
+            dropped: dropped_frames(to),
+            lost_packets: lost_packets(to),
             inference: register_seconds(
                 to,
                 "inference",

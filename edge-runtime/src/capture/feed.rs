@@ -36,6 +36,29 @@ pub(super) struct Losses {
     pub(super) undecoded: u64,
 }
 
+/// Losses of the open feed that the status has.
+#[derive(Debug, Default)]
+pub(super) struct CountedLosses {
+    counted: Losses,
+    /// When the feed was asked last.
+    pub(super) read: Option<Instant>,
+}
+
+impl CountedLosses {
+    /// Losses since the last call; they may fall where a late picture was given after all.
+    pub(super) fn advance(&mut self, now: Losses) -> Losses {
+        let Losses { packets, undecoded } = self.counted;
+        self.counted = Losses {
+            packets: packets.max(now.packets),
+            undecoded: undecoded.max(now.undecoded),
+        };
+        Losses {
+            packets: self.counted.packets - packets,
+            undecoded: self.counted.undecoded - undecoded,
+        }
+    }
+}
+
 /// Result of [`Feed::next`].
 #[derive(Debug, Clone)]
 pub(super) enum Step {
@@ -185,5 +208,19 @@ pub(super) mod testing {
             recorded: false,
             picture: grey(2, 2, 0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_counted_once_although_they_fall() {
+        let mut losses = CountedLosses::default();
+        let at = |packets, undecoded| Losses { packets, undecoded };
+        assert_eq!(losses.advance(at(3, 5)), at(3, 5));
+        assert_eq!(losses.advance(at(4, 4)), at(1, 0));
+        assert_eq!(losses.advance(at(4, 7)), at(0, 2));
     }
 }
