@@ -27,7 +27,7 @@ use crate::coverage::{SigningError, SigningKey};
 use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
 use crate::journal::media::MediaStore;
-use crate::journal::{AssessError, Assessed, Journal};
+use crate::journal::{AssessError, Assessed, Journal, RetentionRank};
 use crate::metrics::Scrape;
 use crate::pipeline::box_event::kept_frame;
 use crate::pipeline::manager::Manager;
@@ -137,9 +137,10 @@ impl Api {
     /// [`Problem`] when the source is unknown, has no frame yet, or storing fails.
     pub fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
         let bytes = self.frame_jpeg(id, SNAPSHOT_QUALITY)?;
+        let (rank, unix_ms) = (RetentionRank::Requested, clock::wall().unix_ms);
         let picture = self
             .media()
-            .put(MediaKind::Clean, clock::wall().unix_ms, &bytes)
+            .put(MediaKind::Clean, rank, unix_ms, &bytes)
             .map_err(|e| Problem::storage(format!("cannot store the snapshot: {e}")))?;
         let parts = self.manager.parts();
         for record in kept_frame(id, &picture, &parts.boot) {

@@ -57,6 +57,7 @@ pub struct Metrics {
     counted: Mutex<BTreeMap<SourceId, SourceCounters>>,
     frames: Bounded<SourceLabels, Counter>,
     dropped: Bounded<DropLabels, Counter>,
+    lost_packets: Bounded<SourceLabels, Counter>,
     inference: Bounded<ModelLabels, Histogram>,
     stages: Bounded<StageLabels, Histogram>,
     events: Family<VerdictLabels, Counter>,
@@ -104,6 +105,24 @@ where
     family
 }
 
+fn dropped_frames(registry: &mut Registry) -> Bounded<DropLabels, Counter> {
+    register_bounded(
+        registry,
+        "frames_dropped",
+        "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
+        Counter::default,
+    )
+}
+
+fn lost_packets(registry: &mut Registry) -> Bounded<SourceLabels, Counter> {
+    register_bounded(
+        registry,
+        "packets_lost",
+        "Packets that the network lost on the way from a camera (RTSP)",
+        Counter::default,
+    )
+}
+
 /// Clips by final state; both series exist from the start, so that the first loss is an increase.
 fn clip_family() -> Family<ClipLabels, Counter> {
     let clips = Family::<ClipLabels, Counter>::default();
@@ -121,12 +140,8 @@ impl Metrics {
         Self {
             counted: Mutex::default(),
             frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
-            dropped: register_bounded(
-                to,
-                "frames_dropped",
-                "Frames dropped, by place",
-                Counter::default,
-            ),
+            dropped: dropped_frames(to),
+            lost_packets: lost_packets(to),
             inference: register_seconds(
                 to,
                 "inference",
@@ -196,7 +211,9 @@ impl Metrics {
             let seen = counted.entry(id.clone()).or_default();
             let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
             self.count_frames(id, grown(now.frames, seen.frames));
-            self.count_dropped(id, grown(now.dropped, seen.dropped));
+            self.count_dropped(id, "slot", grown(now.dropped, seen.dropped));
+            self.count_dropped(id, "decoder", grown(now.undecoded, seen.undecoded));
+            self.count_lost_packets(id, grown(now.lost_packets, seen.lost_packets));
             *seen = now;
         }
         sources
@@ -209,14 +226,20 @@ impl Metrics {
             .inc_by(count);
     }
 
-    /// Counts frames of `source` that were dropped in its slot.
-    fn count_dropped(&self, source: &SourceId, count: u64) {
+    fn count_lost_packets(&self, source: &SourceId, count: u64) {
+        self.lost_packets
+            .metric(of_source(source.as_str()), || of_source(OTHER))
+            .inc_by(count);
+    }
+
+    /// Counts frames of `source` that were dropped at `place`.
+    fn count_dropped(&self, source: &SourceId, place: &'static str, count: u64) {
         let of = |source: &str, at| DropLabels {
             source: source.to_owned(),
             at,
         };
         self.dropped
-            .metric(of(source.as_str(), "slot"), || of(OTHER, OTHER))
+            .metric(of(source.as_str(), place), || of(OTHER, OTHER))
             .inc_by(count);
     }
 

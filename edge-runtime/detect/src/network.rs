@@ -173,7 +173,10 @@ pub enum LoadError {
         message: String,
     },
     /// The file does not match the manifest.
-    #[error("{path} does not fit manifest `{manifest}`: {message}")]
+    #[error(
+        "{path} does not fit manifest `{manifest}`: {message}; correct the manifest, or export the \
+         network again"
+    )]
     Mismatch {
         path: PathBuf,
         manifest: String,

@@ -43,7 +43,10 @@ impl RtenNetwork {
         };
         // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
-        let model = Model::load(data).map_err(|e| LoadError::file(path, NAME, &e))?;
+        let model = Model::load(data).map_err(|e| {
+            let remedy = format_args!("{e}; check that it is a complete ONNX file");
+            LoadError::file(path, NAME, &remedy)
+        })?;
         let name_of = |id: &NodeId| {
             let info = model.node_info(*id);
             info.and_then(|n| n.name()).unwrap_or_default().to_owned()

@@ -52,11 +52,8 @@ impl BoardEvents {
                     drive: drive.name.to_string(),
                     message: worn_message(drive),
                 };
-                records.extend([Phase::New, Phase::End].map(|phase| BoxRecord {
-                    id,
-                    phase,
-                    body: body.clone(),
-                }));
+                let both = [Phase::New, Phase::End];
+                records.extend(both.map(|phase| BoxRecord::new(id, phase, body.clone())));
             }
         }
         records
@@ -105,14 +102,11 @@ impl BoardEvents {
 
 impl Throttled {
     fn record(&self, phase: Phase, lasted: Option<Duration>) -> BoxRecord {
-        BoxRecord {
-            id: self.id,
-            phase,
-            body: EventBody::BoardThrottled {
-                message: self.message.clone(),
-                lasted_s: lasted.map(round_to_ms),
-            },
-        }
+        let body = EventBody::BoardThrottled {
+            message: self.message.clone(),
+            lasted_s: lasted.map(round_to_ms),
+        };
+        BoxRecord::new(self.id, phase, body)
     }
 }
 

@@ -27,6 +27,38 @@ pub(super) struct FeedError {
     pub(super) is_retryable: bool,
 }
 
+/// Counts of what gave no picture, since the feed was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// Packets that the network lost.
+    pub(super) packets: u64,
+    /// Frames that the decoder took and gave no picture of.
+    pub(super) undecoded: u64,
+}
+
+/// Losses of the open feed that the status has.
+#[derive(Debug, Default)]
+pub(super) struct CountedLosses {
+    counted: Losses,
+    /// When the feed was asked last.
+    pub(super) read: Option<Instant>,
+}
+
+impl CountedLosses {
+    /// Losses since the last call; they may fall where a late picture was given after all.
+    pub(super) fn advance(&mut self, now: Losses) -> Losses {
+        let Losses { packets, undecoded } = self.counted;
+        self.counted = Losses {
+            packets: packets.max(now.packets),
+            undecoded: undecoded.max(now.undecoded),
+        };
+        Losses {
+            packets: self.counted.packets - packets,
+            undecoded: self.counted.undecoded - undecoded,
+        }
+    }
+}
+
 /// Result of [`Feed::next`].
 #[derive(Debug, Clone)]
 pub(super) enum Step {
@@ -60,6 +92,11 @@ pub(super) trait Feed: Send {
     fn silent_decoder(&self) -> Option<FeedError> {
         None
     }
+
+    /// Returns what gave no picture until now.
+    fn losses(&self) -> Losses {
+        Losses::default()
+    }
 }
 
 impl Feed for Box<dyn Feed> {
@@ -77,6 +114,10 @@ impl Feed for Box<dyn Feed> {
 
     fn silent_decoder(&self) -> Option<FeedError> {
         (**self).silent_decoder()
+    }
+
+    fn losses(&self) -> Losses {
+        (**self).losses()
     }
 }
 
@@ -130,6 +171,10 @@ impl<F: Feed> Feed for Paced<F> {
     fn silent_decoder(&self) -> Option<FeedError> {
         self.feed.silent_decoder()
     }
+
+    fn losses(&self) -> Losses {
+        self.feed.losses()
+    }
 }
 
 #[cfg(test)]
@@ -163,5 +208,19 @@ pub(super) mod testing {
             recorded: false,
             picture: grey(2, 2, 0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_counted_once_although_they_fall() {
+        let mut losses = CountedLosses::default();
+        let at = |packets, undecoded| Losses { packets, undecoded };
+        assert_eq!(losses.advance(at(3, 5)), at(3, 5));
+        assert_eq!(losses.advance(at(4, 4)), at(1, 0));
+        assert_eq!(losses.advance(at(4, 7)), at(0, 2));
     }
 }

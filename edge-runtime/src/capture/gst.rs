@@ -46,7 +46,7 @@ use self::signals::{Signals, fault};
 pub use self::teardown::{hanging_teardowns, tear_down, teardown_failure, teardown_trouble};
 use super::cause;
 use super::check::{Missing, package_of};
-use super::feed::{Feed, FeedError, Raw, Step};
+use super::feed::{Feed, FeedError, Losses, Raw, Step};
 use super::packets::PacketRing;
 use super::privacy::Unmasked;
 
@@ -113,7 +113,6 @@ impl GstFeed {
         gst::init().map_err(|e| fault(&format!("GStreamer does not start: {e}")))?;
         let signals = Arc::new(Signals {
             packets,
-            is_recording: matches!(request.origin, Origin::File { .. } | Origin::Http { .. }),
             ..Signals::default()
         });
         let pipeline = gst::Pipeline::new();
@@ -414,6 +413,15 @@ impl Feed for GstFeed {
             Step::DecoderFailed(error) => Some(error),
             _ => None,
         }
+    }
+
+    fn losses(&self) -> Losses {
+        let packets = pipeline::lost_packets(&self.pipeline);
+        let decoder = self.signals.decoder.lock();
+        let undecoded = decoder
+            .as_ref()
+            .map_or(0, |decoder| decoder.completeness.lock().undecoded());
+        Losses { packets, undecoded }
     }
 }
 

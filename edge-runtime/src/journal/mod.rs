@@ -62,7 +62,7 @@ pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
 pub(crate) use reservation::Reservation;
 pub use reservation::ReservationError;
-pub use retention::Limits;
+pub use retention::{Limits, RetentionRank};
 pub use review_share::describe as describe_review_share;
 pub use specs::{Kind, Loaded, Specs, StoredSpec, Unreadable};
 pub use verify::{ChainError, verify};

@@ -1,11 +1,15 @@
-//! Chooses the records to delete.
+//! Chooses the records to delete, and the order of deletion that records and media share.
 //!
 //! - Oldest first, within limits of records and bytes.
-//! - Critical records outlive others: they are deleted only when nothing else is left, or when they
+//! - Critical items outlive others: they are deleted only when nothing else is left, or when they
 //!   fill half of a limit, so that a flood of them does not displace everything else.
+//! - Frames kept on request are deleted first when they fill an eighth of a limit, so that a client
+//!   that polls displaces no more evidence than that.
 //! - No I/O: knows only numbers and sizes.
 
 use std::collections::VecDeque;
+
+use watchkeeper_contract::rule::Severity;
 
 /// Limits of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +27,43 @@ impl Default for Limits {
         Self {
             max_events: 50_000,
             max_bytes: 64 << 20,
+        }
+    }
+}
+
+/// How long retention keeps a record, picture or clip compared with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RetentionRank {
+    /// A frame that a request kept; of media only.
+    Requested,
+    Normal,
+    /// Of an event with severity `critical`.
+    Critical,
+}
+
+impl RetentionRank {
+    /// The order of deletion: the first group with an item loses its oldest one. `exceeds` says
+    /// whether a rank fills more than a share of a limit, given as its divisor.
+    pub(super) fn deletion_order(
+        exceeds: impl Fn(Self, u64) -> bool,
+    ) -> impl Iterator<Item = &'static [Self]> {
+        use RetentionRank::{Critical, Normal, Requested};
+        let groups: [(bool, &'static [Self]); 4] = [
+            (exceeds(Requested, 8), &[Requested]),
+            (exceeds(Critical, 2), &[Critical]),
+            (true, &[Requested, Normal]),
+            (true, &[Critical]),
+        ];
+        let due = groups.into_iter().filter(|(is_due, _)| *is_due);
+        due.map(|(_, group)| group)
+    }
+}
+
+impl From<Severity> for RetentionRank {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Info | Severity::Warning => Self::Normal,
+            Severity::Critical => Self::Critical,
         }
     }
 }
@@ -143,16 +184,20 @@ impl Retention {
         while normal.0 + critical.0 > self.limits.max_events
             || normal.1 + critical.1 > self.limits.max_bytes
         {
-            let flood =
-                critical.0 > self.limits.max_events / 2 || critical.1 > self.limits.max_bytes / 2;
-            let from_critical = if flood {
-                old_critical.next().map(|item| (item, true))
-            } else {
-                None
+            let exceeds = |rank, share| {
+                rank == RetentionRank::Critical
+                    && (critical.0 > self.limits.max_events / share
+                        || critical.1 > self.limits.max_bytes / share)
             };
-            let next = from_critical
-                .or_else(|| old_normal.next().map(|item| (item, false)))
-                .or_else(|| old_critical.next().map(|item| (item, true)));
+            let next = RetentionRank::deletion_order(exceeds).find_map(|group| {
+                let is_critical = group == [RetentionRank::Critical];
+                let lane = if is_critical {
+                    &mut old_critical
+                } else {
+                    &mut old_normal
+                };
+                Some((lane.next()?, is_critical))
+            });
             let Some(((seq, bytes), is_critical)) = next else {
                 break;
             };

@@ -25,7 +25,7 @@ fn updated_metrics_are_in_the_text() {
     let metrics = Metrics::new();
     let gate = SourceId::new("gate").unwrap();
     metrics.count_frames(&gate, 1);
-    metrics.count_dropped(&gate, 3);
+    metrics.count_dropped(&gate, "slot", 3);
     metrics.observe_inference("yolox-nano", Duration::from_millis(20));
     metrics.count_event(&Decision {
         verdict: Verdict::Review,
@@ -65,6 +65,25 @@ fn source(frames: u64) -> SourceStatus {
         "counters": {"frames": frames, "dropped": 0, "connects": 1, "losses": 0, "fps": 0.0},
     }))
     .unwrap()
+}
+
+#[test]
+fn losses_of_a_source_are_counted_by_place() {
+    let metrics = Metrics::new();
+    let mut gate = source(10);
+    gate.counters.undecoded = 4;
+    gate.counters.lost_packets = 9;
+    metrics.count_sources(|| vec![gate.clone()]);
+    gate.counters.undecoded = 5;
+    metrics.count_sources(|| vec![gate]);
+    let text = text(&metrics);
+    for line in [
+        "watchkeeper_frames_dropped_total{source=\"gate\",at=\"decoder\"} 5",
+        "watchkeeper_frames_dropped_total{source=\"gate\",at=\"slot\"} 0",
+        "watchkeeper_packets_lost_total{source=\"gate\"} 9",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
 }
 
 #[test]

@@ -23,6 +23,12 @@ pub(crate) struct BoxRecord {
     pub body: EventBody,
 }
 
+impl BoxRecord {
+    pub(crate) fn new(id: EventId, phase: Phase, body: EventBody) -> Self {
+        Self { id, phase, body }
+    }
+}
+
 /// Builds the event of a record; the caller adds source and pipeline.
 pub(crate) fn box_event(record: BoxRecord, boot: &Boot) -> Event {
     let (severity, decision, evidence) = decision();
@@ -43,7 +49,7 @@ pub(crate) fn kept_frame(source: &SourceId, picture: &Media, boot: &Boot) -> [Ev
         let body = EventBody::FrameKept {
             message: "a frame was kept at a request".to_owned(),
         };
-        let mut event = box_event(BoxRecord { id, phase, body }, boot);
+        let mut event = box_event(BoxRecord::new(id, phase, body), boot);
         event.source = Some(source.clone());
         event.severity = Severity::Info;
         if phase == Phase::New {

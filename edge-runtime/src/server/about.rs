@@ -44,7 +44,7 @@ pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
 }
 
 /// Returns a snapshot, or the clip of an event once it is complete. The content of an id never
-/// changes; retention deletes the oldest. Range requests are supported.
+/// changes, until retention deletes it. Range requests are supported.
 #[utoipa::path(get, path = "/media/{id}", tag = "events",
     params(("id" = String, Path, description = "Id from an event or a snapshot"),
         MediaQuery,

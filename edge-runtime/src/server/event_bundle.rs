@@ -288,6 +288,7 @@ mod tests {
     use watchkeeper_contract::event::{Media, MediaKind};
 
     use super::*;
+    use crate::journal::RetentionRank;
     use crate::journal::media::MediaLimits;
 
     fn event(media: &[Media], clip: Value) -> Event {
@@ -305,7 +306,11 @@ mod tests {
     fn clip_is_in_the_bundle_however_many_pictures_there_are() {
         let folder = tempfile::tempdir().unwrap();
         let store = MediaStore::open(folder.path(), MediaLimits::default()).unwrap();
-        let put = |n: i64| store.put(MediaKind::Clean, n, &n.to_be_bytes()).unwrap();
+        let put = |n: i64| {
+            store
+                .put(MediaKind::Clean, RetentionRank::Normal, n, &n.to_be_bytes())
+                .unwrap()
+        };
         let pictures: Vec<Media> = (0..70).map(put).collect();
         let film = put(1000);
         let clip = json!({

@@ -1,6 +1,8 @@
 //! Tests of the API over a real Unix socket, on a runtime whose journal is in memory.
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -16,9 +18,7 @@ use watchkeeper_board::reading::{Board, Reading};
 use watchkeeper_config::bounded;
 use watchkeeper_contract::coverage::{CoverageSpan, SpanEnd, Watched};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
-use watchkeeper_contract::event::{
-    Decision, EVENT_SCHEMA, Event, EventBody, MediaKind, Phase, Verdict,
-};
+use watchkeeper_contract::event::{Decision, EVENT_SCHEMA, Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
@@ -324,142 +324,6 @@ async fn pipeline_is_created_paused_resumed_and_deleted() {
         204
     );
     assert_eq!(bench.get("/v1/pipelines").await.json(), json!([]));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changed_picture_of_an_event_is_refused_if_verified() {
-    let bench = Bench::start();
-    let store = bench.app.api.media();
-    let put = |jpeg: &[u8]| store.put(MediaKind::Clean, NOW.unix_ms, jpeg).unwrap();
-    let (of_event, of_nobody) = (put(b"as it came"), put(b"kept by a user"));
-    let recorded = Event {
-        media: vec![of_event.clone()],
-        ..event()
-    };
-    bench.app.api.journal().append(vec![recorded]).unwrap();
-    let verified = format!("/v1/media/{}?verify=true", of_event.id);
-    assert_eq!(bench.get(&verified).await.body, b"as it came");
-
-    for media in [&of_event, &of_nobody] {
-        std::fs::write(store.path(&media.id).unwrap(), b"as it went").unwrap();
-    }
-    let refused = bench.get(&verified).await;
-    assert_eq!(refused.status, 507);
-    let problem = refused.problem();
-    assert!(problem.detail.contains("is damaged"), "{problem:?}");
-    // No record states its hash.
-    let unrecorded = format!("/v1/media/{}?verify=true", of_nobody.id);
-    for path in [unrecorded, format!("/v1/media/{}", of_event.id)] {
-        assert_eq!(bench.get(&path).await.body, b"as it went");
-    }
-}
-
-/// Stores a clip of this many bytes, no two neighbours equal.
-fn kept_clip(bench: &Bench, length: usize) -> (String, Vec<u8>) {
-    let media = bench.app.api.media();
-    let clip = media.new_clip(NOW.unix_ms);
-    media.reserve_clip(&clip).unwrap();
-    let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
-    std::fs::write(&clip.path, &bytes).unwrap();
-    media.keep_clip(&clip.id, &clip.path).unwrap();
-    (format!("/v1/media/{}", clip.id), bytes)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_clip_the_bytes_that_are_asked_for_are_sent() {
-    let bench = Bench::start();
-    let (path, bytes) = kept_clip(&bench, 200_000);
-    let whole = bench.get(&path).await;
-    assert_eq!((whole.status, whole.body == bytes), (200, true));
-    assert_eq!(whole.header("accept-ranges"), Some("bytes"));
-    assert_eq!(whole.header("content-type"), Some("video/mp4"));
-    let tag = whole.header("etag").unwrap().to_owned();
-
-    let cases = [
-        ("0-0", 0..1),
-        ("100-299", 100..300),
-        // Longer than a piece, and not at the edge of one.
-        ("65000-195000", 65_000..195_001),
-        ("150000-", 150_000..200_000),
-        ("-500", 199_500..200_000),
-        ("-999999", 0..200_000),
-        ("199999-999999", 199_999..200_000),
-    ];
-    for (range, expected) in cases {
-        let header = format!("range: bytes={range}\r\nif-range: {tag}\r\n");
-        let part = bench.ask_with("GET", &path, &header, "").await;
-        assert_eq!(part.status, 206, "{range}: {}", part.head);
-        let said = format!("bytes {}-{}/200000", expected.start, expected.end - 1);
-        assert_eq!(part.header("content-range"), Some(said.as_str()));
-        let length = expected.len().to_string();
-        assert_eq!(part.header("content-length"), Some(length.as_str()));
-        assert!(part.body == bytes[expected], "{range}");
-        assert_eq!(part.header("content-type"), Some("video/mp4"));
-    }
-
-    for beyond in ["200000-", "200000-200001", "-0"] {
-        let header = format!("range: bytes={beyond}\r\n");
-        let refused = bench.ask_with("GET", &path, &header, "").await;
-        assert_eq!(refused.status, 416, "{beyond}: {}", refused.head);
-        assert_eq!(refused.header("content-range"), Some("bytes */200000"));
-        let problem = refused.problem();
-        assert_eq!(problem.field.as_deref(), Some("range"));
-        assert!(problem.detail.contains("200000"), "{problem:?}");
-    }
-
-    // A malformed, too large or foreign range returns the whole.
-    for header in [
-        "range: bytes=5-2\r\n",
-        "range: lines=1-2\r\n",
-        "range: bytes=0-1, 5-6\r\n",
-        "range: bytes=0-1\r\nif-range: \"another\"\r\n",
-    ] {
-        let whole = bench.ask_with("GET", &path, header, "").await;
-        assert_eq!((whole.status, whole.body == bytes), (200, true), "{header}");
-    }
-    let head = bench
-        .ask_with("HEAD", &path, "range: bytes=0-1\r\n", "")
-        .await;
-    assert_eq!((head.status, head.body.len()), (200, 0));
-    assert_eq!(head.header("content-length"), Some("200000"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transfer_holds_a_permit_and_survives_file_deletion() {
-    let bench = Bench::start();
-    // More than the socket's and the server's buffers hold, so that no transfer ends without a
-    // reader.
-    let (path, bytes) = kept_clip(&bench, 3_000_000);
-    let mut sent: Vec<UnixStream> = (0..MAX_TRANSFERS)
-        .map(|_| {
-            let mut stream = bench.connect("GET", &path, "", b"");
-            let mut head = [0; 12];
-            stream.read_exact(&mut head).unwrap();
-            assert_eq!(&head, b"HTTP/1.1 200");
-            stream
-        })
-        .collect();
-    let refused = bench.get(&path).await;
-    assert_eq!(refused.status, 429);
-    assert_eq!(refused.problem().code, ProblemCode::Limit);
-    assert_eq!(bench.get("/v1/sources").await.status, 200);
-
-    assert_eq!(bench.app.api.media().free_space(1), 3_000_000);
-    let mut last = sent.pop().unwrap();
-    let body = tokio::task::spawn_blocking(move || {
-        let mut rest = Vec::new();
-        last.read_to_end(&mut rest).unwrap();
-        let at = rest.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
-        rest.split_off(at + 4)
-    });
-    assert!(body.await.unwrap() == bytes, "it is cut off");
-    // Its permit is free again, and so are those of clients that hang up.
-    let (path, _) = kept_clip(&bench, 10);
-    while bench.get(&path).await.status != 200 {}
-    drop(sent);
-    for _ in 0..MAX_TRANSFERS {
-        while bench.get(&path).await.status != 200 {}
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -396,9 +396,9 @@ ends early when its pipeline is paused or ends, when a camera shows nothing for 
 than it should have, at 32 MiB, and on a full disk: then it is kept with what it has, and the next
 event begins one of its own.
 
-A clip is stored beside the pictures, and deleted like them, the oldest first
-(`runtime.media_bytes`). Over a channel it follows its event as a message of its own: attached if
-the channel sends pictures and it has at most 8 MiB, else by its id.
+A clip is stored beside the pictures, and deleted like them: the oldest first, those of critical
+events last (`runtime.media_bytes`). Over a channel it follows its event as a message of its own:
+attached if the channel sends pictures and it has at most 8 MiB, else by its id.
 ",
     );
     out

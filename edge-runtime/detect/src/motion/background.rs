@@ -60,8 +60,8 @@ impl Present<'_> {
         let Self { planes, light } = self;
         [
             planes.y[i] / light.gain,
-            planes.u[i] - light.du,
-            planes.v[i] - light.dv,
+            (planes.u[i] - light.du) / light.gain,
+            (planes.v[i] - light.dv) / light.gain,
         ]
     }
 }
@@ -168,8 +168,9 @@ impl Background {
             let expected = by[i] * light.gain;
             let step = |base: f32| (base + NOISE_FACTOR * noise[i]) * lift[i];
             let dy = (y[i] - expected).abs() / (step(LUMA_STEP) + unsure * expected);
-            let dc = (u[i] - bu[i] - light.du).abs() + (v[i] - bv[i] - light.dv).abs();
-            let dc = dc / step(CHROMA_STEP);
+            let (eu, ev) = (bu[i] * light.gain, bv[i] * light.gain);
+            let dc = (u[i] - eu - light.du).abs() + (v[i] - ev - light.dv).abs();
+            let dc = dc / (step(CHROMA_STEP) + unsure * (eu.abs() + ev.abs()));
             contrast[i] = dy.max(dc);
             labels[i] = u8::from(dy.max(dc) > 1.0) << u8::from(dc > 1.0 || y[i] > expected);
         }

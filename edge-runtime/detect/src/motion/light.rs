@@ -1,7 +1,8 @@
 //! Global illumination: the effect of automatic exposure, white balance, clouds and lamps on all
 //! cells.
 //!
-//! The estimate is one gain and two chroma shifts between background and present picture. Medians
+//! The estimate is one gain and two chroma shifts between background and present picture. The gain
+//! scales chroma too: more exposure makes colours stronger, which grey cells don't show. Medians
 //! over cells that were background in the last frame are robust against moving objects (up to half
 //! of the samples may be wrong; Huber, "Robust Statistics", 1981).
 
@@ -30,11 +31,7 @@ const MIN_SAMPLES: usize = 32;
 
 /// Estimator of the illumination; holds only its scratch memory.
 #[derive(Debug, Default)]
-pub(super) struct Estimator {
-    ratio: Vec<f32>,
-    du: Vec<f32>,
-    dv: Vec<f32>,
-}
+pub(super) struct Estimator(Vec<f32>);
 
 /// Planes of one picture: luma, blue difference, red difference.
 #[derive(Debug, Clone, Copy)]
@@ -53,30 +50,32 @@ impl Estimator {
         back: Planes<'_>,
         usable: impl Fn(usize) -> bool,
     ) -> Light {
-        for scratch in [&mut self.ratio, &mut self.du, &mut self.dv] {
-            scratch.clear();
-        }
         // An odd step shares no factor with usual widths, so that samples cover all columns.
         let step = (now.y.len() / MAX_SAMPLES).max(1) | 1;
-        for i in (0..now.y.len()).step_by(step) {
-            if usable(i) && back.y[i] > MIN_LUMA {
-                self.ratio.push(now.y[i] / back.y[i]);
-                self.du.push(now.u[i] - back.u[i]);
-                self.dv.push(now.v[i] - back.v[i]);
-            }
-        }
-        if self.ratio.len() < MIN_SAMPLES {
+        let all = (0..now.y.len()).step_by(step);
+        let samples = || all.clone().filter(|&i| usable(i) && back.y[i] > MIN_LUMA);
+        let gain = self.median(samples().map(|i| now.y[i] / back.y[i]));
+        let Some(gain) = gain.map(|gain| gain.clamp(0.2, 5.0)) else {
             return Light::SAME;
-        }
+        };
+        let mut shift = |now: &[f32], back: &[f32]| {
+            let shift = self.median(samples().map(|i| now[i] - gain * back[i]));
+            shift.unwrap_or_default()
+        };
         Light {
-            gain: median(&mut self.ratio).clamp(0.2, 5.0),
-            du: median(&mut self.du),
-            dv: median(&mut self.dv),
+            gain,
+            du: shift(now.u, back.u),
+            dv: shift(now.v, back.v),
         }
     }
-}
 
-fn median(values: &mut [f32]) -> f32 {
-    let middle = values.len() / 2;
-    *values.select_nth_unstable_by(middle, f32::total_cmp).1
+    /// The median of at least [`MIN_SAMPLES`] values.
+    fn median(&mut self, values: impl Iterator<Item = f32>) -> Option<f32> {
+        let Self(scratch) = self;
+        scratch.clear();
+        scratch.extend(values);
+        let middle = scratch.len() / 2;
+        (scratch.len() >= MIN_SAMPLES)
+            .then(|| *scratch.select_nth_unstable_by(middle, f32::total_cmp).1)
+    }
 }

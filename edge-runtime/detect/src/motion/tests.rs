@@ -81,7 +81,8 @@ impl Scene {
                 }
             }
         }
-        c[0] = c[0] * self.gain + (self.random.f32() - 0.5) * 2.0 * self.noise;
+        c = c.map(|value| value * self.gain);
+        c[0] += (self.random.f32() - 0.5) * 2.0 * self.noise;
         c
     }
 
@@ -215,6 +216,23 @@ fn brightness_may_drift_and_flicker_without_boxes() {
         s.gain = 1.0 + 0.25 * (i as f32 * 0.4).sin();
         let found = s.show(&[]);
         assert!(found.is_empty(), "frame {i}: {found:?}");
+    }
+}
+
+#[test]
+fn change_of_exposure_shows_no_boxes_on_strong_colours() {
+    let mut scene = Scene::new(320, 180);
+    let coloured = |x, chroma| {
+        let (patch, shade) = solid(x, 40, 60, 80, 120.0);
+        (Patch { chroma, ..patch }, shade)
+    };
+    let room = [coloured(30, [-40.0, 50.0]), coloured(200, [60.0, -30.0])];
+    for gain in [1.0, 1.3, 0.75] {
+        scene.gain = gain;
+        for _ in 0..30 {
+            let boxes = scene.show(&room);
+            assert_eq!(boxes, [], "at a gain of {gain}");
+        }
     }
 }
 

@@ -322,6 +322,9 @@ fn garbage_is_refused_in_one_sentence() {
         fs::write(&file, bytes).unwrap();
         let message = refused(&request(&file));
         assert!(message.contains("bad.onnx"), "seed {seed}: {message}");
+        let remedies = ["a complete ONNX file", "correct the manifest"];
+        let has_remedy = remedies.iter().any(|remedy| message.contains(remedy));
+        assert!(has_remedy, "seed {seed}: {message}");
     }
 }
 

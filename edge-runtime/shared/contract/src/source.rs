@@ -294,6 +294,13 @@ pub struct SourceCounters {
     /// Times the source's own timestamps jumped and were replaced by plausible ones.
     #[serde(default)]
     pub time_jumps: u64,
+    /// Packets that the network lost on the way from the camera (RTSP); their frames are damaged or
+    /// missing.
+    #[serde(default)]
+    pub lost_packets: u64,
+    /// Frames that the decoder took and gave no picture of; of one or two in a row none is counted.
+    #[serde(default)]
+    pub undecoded: u64,
     /// Frames per second over the last few seconds.
     pub fps: f64,
 }

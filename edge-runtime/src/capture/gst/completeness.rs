@@ -1,4 +1,5 @@
-//! What a recording lacks: its end, pictures that its decoder did not give, and damaged ones.
+//! What a source lacks: pictures that its decoder did not give, and of a recording its end and
+//! damaged pictures.
 //!
 //! - A picture is missing if the decoder took it and then gave a later one, or the recording ended.
 //! - Pictures before the start of an edited recording are decoded and not shown, so not missing.
@@ -51,7 +52,7 @@ struct DecoderErrors {
 }
 
 impl Completeness {
-    /// Follows the pictures of a recording's `decoder`.
+    /// Follows the pictures of `decoder`.
     pub(super) fn watch(watched: &Arc<Mutex<Self>>, decoder: &gst::Element) {
         let pads = (decoder.static_pad("sink"), decoder.static_pad("src"));
         if let (Some(entry), Some(exit)) = pads {
@@ -110,6 +111,11 @@ impl Completeness {
         self.waiting.clear();
     }
 
+    /// Number of pictures that the decoder took and did not give.
+    pub(super) fn undecoded(&self) -> u64 {
+        self.missing.min(self.taken.saturating_sub(self.given))
+    }
+
     /// Returns a sentence for each part that a recording of this length lacks at its end.
     pub(super) fn missing_parts(&mut self, length: Option<gst::ClockTime>) -> Vec<String> {
         self.count_waiting();
@@ -124,8 +130,7 @@ impl Completeness {
                 seconds(length)
             ));
         }
-        let taken = self.taken;
-        let missing = self.missing.min(taken.saturating_sub(self.given));
+        let (missing, taken) = (self.undecoded(), self.taken);
         if missing > 0 {
             parts.push(format!(
                 "at least {missing} of {taken} pictures could not be decoded"

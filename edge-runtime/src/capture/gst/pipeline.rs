@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gstreamer as gst;
 use gstreamer::prelude::{
-    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExt, GstObjectExt, ObjectExt,
-    PadExt, PadExtManual,
+    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExt, GstBinExtManual,
+    GstObjectExt, ObjectExt, PadExt, PadExtManual,
 };
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
@@ -112,15 +112,14 @@ fn watch_decoder(element: &gst::Element, signals: &Arc<Signals>) {
     });
 }
 
-/// Follows the pictures of a recording's decoder, and the errors of any software decoder: one of
-/// a camera may have reported what a recording's note is about.
+/// Follows the pictures of a decoder, and the errors of a software decoder: that of a camera may
+/// have reported what a recording's note is about.
 fn watch_pictures(
     decoder: Option<&gst::Element>,
     is_hardware: bool,
-    signals: &Signals,
 ) -> Arc<parking_lot::Mutex<Completeness>> {
     let watched = Arc::default();
-    if let Some(decoder) = decoder.filter(|_| signals.is_recording) {
+    if let Some(decoder) = decoder {
         Completeness::watch(&watched, decoder);
     }
     if !is_hardware {
@@ -295,6 +294,19 @@ fn set_credentials(src: &gst::Element, credentials: Option<&Credentials>) {
     }
 }
 
+/// Packets that the network lost, by the jitter buffers of `pipeline`.
+pub(super) fn lost_packets(pipeline: &gst::Pipeline) -> u64 {
+    // An element that is added meanwhile ends the list; the next call has them all.
+    let elements: Result<Vec<_>, _> = pipeline.iterate_recurse().into_iter().collect();
+    let elements = elements.unwrap_or_default().into_iter();
+    let buffers = elements.filter(|element| has_name(element, "rtpjitterbuffer"));
+    let lost = buffers.filter_map(|buffer| {
+        let stats: gst::Structure = buffer.property("stats");
+        stats.get::<u64>("num-lost").ok()
+    });
+    lost.sum()
+}
+
 fn has_name(element: &gst::Element, name: &str) -> bool {
     element
         .factory()
@@ -400,7 +412,7 @@ fn add_branch(
         *signals.decoder.lock() = Some(RunningDecoder {
             status: status.clone(),
             elements: chain.iter().map(ObjectExt::downgrade).collect(),
-            completeness: watch_pictures(decoder, status.hardware, signals),
+            completeness: watch_pictures(decoder, status.hardware),
         });
     }
     let (Some(first), Some(last)) = (chain.first(), chain.last()) else {
@@ -454,7 +466,7 @@ fn configure_inside(element: &gst::Element, signals: &Signals) {
                 fallback: None,
             },
             elements: vec![element.downgrade()],
-            completeness: watch_pictures(Some(element), hardware, signals),
+            completeness: watch_pictures(Some(element), hardware),
         });
     }
 }

@@ -16,8 +16,6 @@ use super::completeness::Completeness;
 pub(super) struct Signals {
     /// Takes the encoded stream.
     pub(super) packets: Option<Arc<PacketRing>>,
-    /// The stream has a length, so what it lacks is reported at its end.
-    pub(super) is_recording: bool,
     pub(super) connected: AtomicBool,
     /// The HTTP response is a sequence of JPEGs, not a file.
     pub(super) multipart: AtomicBool,
@@ -40,7 +38,7 @@ pub(super) struct RunningDecoder {
     pub(super) status: DecoderStatus,
     /// It and the elements that were added with it.
     pub(super) elements: Vec<gst::glib::WeakRef<gst::Element>>,
-    /// Follows pictures of recordings, and errors of software decoders.
+    /// Follows its pictures, and errors of software decoders.
     pub(super) completeness: Arc<Mutex<Completeness>>,
 }
 

@@ -4,6 +4,7 @@
 //! - The status shows what the supervisor decided.
 
 mod blindness;
+mod losses;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::capture::blind::BlindWatch;
 use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
-use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
+use crate::capture::feed::{CountedLosses, Feed, FeedError, Paced, Raw, Step};
 use crate::capture::gst::{GstFeed, Origin, Request, check_decoder, preload_in_background};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
@@ -58,6 +59,7 @@ pub(super) struct Worker {
     decoder_failure: Option<String>,
     /// Whether the status has the decoder of the open feed.
     has_decoder: bool,
+    losses: CountedLosses,
     /// Why the processor decodes, as it was last reported.
     reported_fallback: Option<String>,
     seq: u64,
@@ -91,6 +93,7 @@ impl Worker {
             masker: Masker::new(deps.privacy.clone()),
             decoder_failure: None,
             has_decoder: false,
+            losses: CountedLosses::default(),
             reported_fallback: None,
             seq: 0,
             seen: Demand {
@@ -147,6 +150,7 @@ impl Worker {
                     let step = feed.next(wait.min(MAX_SLEEP));
                     let recording = feed.is_recording();
                     self.handle_step(step, recording);
+                    self.count_losses();
                 }
                 None => hub.wait(self.seen, deadline),
             }
@@ -219,6 +223,7 @@ impl Worker {
             match action {
                 Action::Open { attempt } => self.open(attempt),
                 Action::Close => {
+                    self.finish_losses();
                     self.feed = None;
                     self.blind.restart();
                     self.closed_blind |= self.shared.board.lock().blind.take().is_some();

@@ -7,8 +7,9 @@ use watchkeeper_board::storage::{SpaceError, space};
 use watchkeeper_contract::event::ClipState;
 
 use super::error::{MediaError, io_at};
-use super::index::{Form, MediaEntry, parse, shown};
+use super::index::{Form, MediaEntry, parse};
 use super::{MediaStore, NewClip, remove};
+use crate::journal::RetentionRank;
 use crate::journal::chain::Hash;
 
 /// Maximum bytes of one clip.
@@ -57,24 +58,34 @@ impl MediaStore {
         self.make_folder(&mut self.index.lock(), id)
     }
 
-    /// Stores the clip that was written at `written`; durable on return. Deletes older files if
+    /// Stores the clip that was written at `written`; durable on return. Deletes other files if
     /// needed.
     ///
     /// # Errors
     /// When it is no clip, is too large, or the disk refuses. The file is removed then.
-    pub fn keep_clip(&self, id: &str, written: &Path) -> Result<ClipState, MediaError> {
-        let entry = self.store_clip(id, written);
+    pub fn keep_clip(
+        &self,
+        id: &str,
+        rank: RetentionRank,
+        written: &Path,
+    ) -> Result<ClipState, MediaError> {
+        let entry = self.store_clip(id, rank, written);
         if entry.is_err() {
             self.discard_clip(id, written);
         }
         entry
     }
 
-    fn store_clip(&self, id: &str, written: &Path) -> Result<ClipState, MediaError> {
-        let ulid = parse(id)?;
+    fn store_clip(
+        &self,
+        id: &str,
+        rank: RetentionRank,
+        written: &Path,
+    ) -> Result<ClipState, MediaError> {
+        let id = parse(id)?;
         let extension = written.extension().and_then(|e| e.to_str());
         let form = extension.and_then(Form::of);
-        let form = form.ok_or_else(|| MediaError::NotFound { id: shown(id) })?;
+        let form = form.ok_or_else(|| MediaError::NotFound { id: id.to_string() })?;
         let mut file = File::open(written).map_err(io_at(written))?;
         let bytes = file.metadata().map_err(io_at(written))?.len();
         // What is written between two size checks comes on top.
@@ -85,16 +96,21 @@ impl MediaStore {
         let sha256 = Hash::of_all(&mut file).map_err(io_at(written))?.to_string();
         file.sync_all().map_err(io_at(written))?;
         self.delete_for(bytes);
-        let path = self.path_of(ulid, form);
+        let entry = MediaEntry {
+            id,
+            form,
+            rank,
+            bytes,
+        };
+        let path = self.path_of(&entry);
         fs::rename(written, &path).map_err(io_at(&path))?;
-        let folder = self.folder_of(ulid);
+        let folder = self.folder_of(id);
         if let Err(error) = (self.sync_folder)(&folder) {
             // It is reported as lost, so the next start must not find it.
             remove(&path);
             return Err(io_at(&folder)(error));
         }
-        let id = ulid;
-        self.index.lock().insert(MediaEntry { id, form, bytes });
+        self.index.lock().insert(entry);
         self.names.lock().active.remove(&id);
         let content_type = form.content_type().to_owned();
         Ok(ClipState::Kept {
@@ -119,7 +135,7 @@ impl MediaStore {
         // The run may have ended between the move and the sync.
         self.make_folder(&mut self.index.lock(), entry.id).ok()?;
         (self.sync_folder)(&self.folder_of(entry.id)).ok()?;
-        let path = self.path_of(entry.id, entry.form);
+        let path = self.path_of(&entry);
         let sha256 = Hash::of_all(&mut File::open(path).ok()?).ok()?.to_string();
         Some(ClipState::Kept {
             content_type: entry.form.content_type().to_owned(),

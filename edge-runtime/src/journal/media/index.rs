@@ -7,6 +7,7 @@ use std::time::Instant;
 use ulid::Ulid;
 
 use super::error::MediaError;
+use crate::journal::RetentionRank;
 
 /// MIME type of every snapshot.
 pub const CONTENT_TYPE: &str = "image/jpeg";
@@ -44,6 +45,12 @@ impl Form {
     }
 }
 
+/// What file names say of a rank, before the extension; nothing of a normal one.
+const RANKS: [(RetentionRank, &str); 2] = [
+    (RetentionRank::Requested, "requested"),
+    (RetentionRank::Critical, "critical"),
+];
+
 /// Stored files, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -69,7 +76,36 @@ pub(super) struct MediaIds {
 pub(super) struct MediaEntry {
     pub(super) id: Ulid,
     pub(super) form: Form,
+    pub(super) rank: RetentionRank,
     pub(super) bytes: u64,
+}
+
+impl MediaEntry {
+    pub(super) fn file_name(&self) -> String {
+        let (id, extension) = (self.id, self.form.extension());
+        match RANKS.iter().find(|(rank, _)| *rank == self.rank) {
+            Some((_, rank)) => format!("{id}.{rank}.{extension}"),
+            None => format!("{id}.{extension}"),
+        }
+    }
+
+    /// The entry of a file with this name; its size is not known yet. `None` for foreign names.
+    pub(super) fn of_file(name: &str) -> Option<Self> {
+        let (id, rest) = name.split_once('.')?;
+        let (rank, extension) = match rest.split_once('.') {
+            Some((rank, extension)) => {
+                let (rank, _) = RANKS.into_iter().find(|(_, name)| *name == rank)?;
+                (rank, extension)
+            }
+            None => (RetentionRank::Normal, rest),
+        };
+        Some(Self {
+            id: parse(id).ok()?,
+            form: Form::of(extension)?,
+            rank,
+            bytes: 0,
+        })
+    }
 }
 
 impl Index {
@@ -82,6 +118,31 @@ impl Index {
         let at = self.files.partition_point(|other| *other < entry);
         self.files.insert(at, entry);
         self.bytes += entry.bytes;
+    }
+
+    /// The file to delete next within `max_bytes`, of those that can be deleted at `now`.
+    pub(super) fn next_to_delete(&self, max_bytes: u64, now: Instant) -> Option<MediaEntry> {
+        let exceeds = |rank, share| {
+            let of_rank = self.files.iter().filter(|entry| entry.rank == rank);
+            of_rank.map(|entry| entry.bytes).sum::<u64>() > max_bytes / share
+        };
+        let is_stuck = |id| self.stuck.get(id).is_some_and(|retry| now < *retry);
+        RetentionRank::deletion_order(exceeds)
+            .find_map(|group| {
+                let mut files = self.files.iter();
+                files.find(|entry| group.contains(&entry.rank) && !is_stuck(&entry.id))
+            })
+            .copied()
+    }
+
+    /// Removes a deleted file; returns the ids of the files before and after it.
+    pub(super) fn remove(&mut self, entry: &MediaEntry) -> [Option<Ulid>; 2] {
+        let at = self.files.partition_point(|other| other < entry);
+        self.files.remove(at);
+        self.stuck.remove(&entry.id);
+        self.bytes -= entry.bytes;
+        self.deleted += 1;
+        [at.checked_sub(1), Some(at)].map(|at| Some(self.files.get(at?)?.id))
     }
 }
 
@@ -105,12 +166,6 @@ impl MediaIds {
         };
         self.last
     }
-}
-
-/// The id and format in a file name.
-pub(super) fn parse_file_name(name: &str) -> Option<(Ulid, Form)> {
-    let (id, extension) = name.split_once('.')?;
-    Some((parse(id).ok()?, Form::of(extension)?))
 }
 
 pub(super) fn parse(id: &str) -> Result<Ulid, MediaError> {

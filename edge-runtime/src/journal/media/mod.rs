@@ -1,4 +1,5 @@
-//! Snapshots and clips: files under `<state>/media/<yyyy-mm-dd>/<id>.<extension>`.
+//! Snapshots and clips: files `<state>/media/<yyyy-mm-dd>/<id>.<extension>`, or with a retention
+//! rank that is not normal before the extension, such as `<id>.critical.jpg`.
 //!
 //! - The picture, its final name and the name of its folder are on stable storage before
 //!   [`MediaStore::put`] returns, and so before its event is appended.
@@ -9,10 +10,11 @@
 //! - An id is a ULID and its folder follows from its time, so no id names a file outside.
 //! - Ids grow in the order of storing, over restarts and clock jumps. Their time is not that of the
 //!   picture, which the event has.
-//! - All files together stay within the limit and don't grow on a nearly full disk; the oldest are
-//!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with
-//!   each deletion. A clip begins and grows only while the disk has more than its minimum free, and
-//!   takes no more than [`MediaStore::max_clip_bytes`].
+//! - All files together stay within the limit and don't grow on a nearly full disk; files are
+//!   deleted in the order of [`RetentionRank::deletion_order`], which the journal has too. A file
+//!   that can't be deleted is tried again after [`RETRY_STUCK`], not with each deletion.
+//! - A clip begins and grows only while the disk has more than its minimum free, and takes no more
+//!   than [`MediaStore::max_clip_bytes`].
 //!
 //! Locks, in order: `index`, `names`.
 
@@ -36,7 +38,8 @@ use watchkeeper_store::durable;
 pub use self::error::MediaError;
 use self::error::io_at;
 pub use self::index::CONTENT_TYPE;
-use self::index::{Form, Index, MediaEntry, MediaIds, parse, parse_file_name, shown};
+use self::index::{Form, Index, MediaEntry, MediaIds, parse, shown};
+use super::RetentionRank;
 use super::chain::Hash;
 
 /// Free bytes that pictures and clips leave on the disk.
@@ -145,17 +148,30 @@ impl MediaStore {
         &self.root
     }
 
-    /// Stores `jpeg`, taken at `unix_ms` (Unix milliseconds); durable on return. Deletes older
+    /// Stores `jpeg`, taken at `unix_ms` (Unix milliseconds); durable on return. Deletes other
     /// files if needed.
     ///
     /// # Errors
     /// When the disk is full or refuses.
-    pub fn put(&self, kind: MediaKind, unix_ms: i64, jpeg: &[u8]) -> Result<Media, MediaError> {
+    pub fn put(
+        &self,
+        kind: MediaKind,
+        rank: RetentionRank,
+        unix_ms: i64,
+        jpeg: &[u8],
+    ) -> Result<Media, MediaError> {
         let bytes = jpeg.len() as u64;
         self.delete_for(bytes);
         self.check_space(bytes)?;
         let id = self.names.lock().reserve(unix_ms);
-        let stored = self.store_picture(id, jpeg);
+        let form = Form::Jpeg;
+        let entry = MediaEntry {
+            id,
+            form,
+            rank,
+            bytes,
+        };
+        let stored = self.store_picture(entry, jpeg);
         self.names.lock().active.remove(&id);
         stored?;
         Ok(Media {
@@ -167,19 +183,17 @@ impl MediaStore {
         })
     }
 
-    fn store_picture(&self, id: Ulid, jpeg: &[u8]) -> Result<(), MediaError> {
+    fn store_picture(&self, entry: MediaEntry, jpeg: &[u8]) -> Result<(), MediaError> {
         // Under the lock, so that the folder is not removed as empty meanwhile.
-        self.make_folder(&mut self.index.lock(), id)?;
-        let form = Form::Jpeg;
-        let path = self.path_of(id, form);
+        self.make_folder(&mut self.index.lock(), entry.id)?;
+        let path = self.path_of(&entry);
         // Opening removes what a power cut leaves of it.
         if let Err(error) = durable::replace(&path, jpeg) {
             // It may be there all the same, without a durable name.
             remove(&path);
             return Err(io_at(&path)(error));
         }
-        let bytes = jpeg.len() as u64;
-        self.index.lock().insert(MediaEntry { id, form, bytes });
+        self.index.lock().insert(entry);
         Ok(())
     }
 
@@ -199,7 +213,7 @@ impl MediaStore {
     /// written.
     pub fn path(&self, id: &str) -> Result<PathBuf, MediaError> {
         let entry = self.entry(id)?;
-        let path = self.path_of(entry.id, entry.form);
+        let path = self.path_of(&entry);
         if path.is_file() {
             Ok(path)
         } else {
@@ -214,7 +228,7 @@ impl MediaStore {
     /// written; others when it can't be read.
     pub fn open_file(&self, id: &str) -> Result<OpenedMedia, MediaError> {
         let entry = self.entry(id)?;
-        let path = self.path_of(entry.id, entry.form);
+        let path = self.path_of(&entry);
         let file = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (bytes, file) = file.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => MediaError::NotFound { id: shown(id) },
@@ -283,9 +297,8 @@ impl MediaStore {
         Ok(())
     }
 
-    fn path_of(&self, id: Ulid, form: Form) -> PathBuf {
-        let name = format!("{id}.{}", form.extension());
-        self.folder_of(id).join(name)
+    fn path_of(&self, entry: &MediaEntry) -> PathBuf {
+        self.folder_of(entry.id).join(entry.file_name())
     }
 
     fn folder_of(&self, id: Ulid) -> PathBuf {
@@ -297,12 +310,12 @@ impl MediaStore {
         self.root.join(day.to_string())
     }
 
-    /// Deletes the oldest files until `bytes` are freed, and returns the freed bytes.
+    /// Deletes files until `bytes` are freed, and returns the freed bytes.
     pub fn free_space(&self, bytes: u64) -> u64 {
         let mut index = self.index.lock();
         let mut freed = 0;
         while freed < bytes {
-            let Some(deleted) = self.delete_oldest(&mut index) else {
+            let Some(deleted) = self.delete_next(&mut index) else {
                 break;
             };
             freed += deleted;
@@ -310,49 +323,39 @@ impl MediaStore {
         freed
     }
 
-    /// Deletes the oldest files until `coming` more bytes fit within the limit.
+    /// Deletes files until `coming` more bytes fit within the limit.
     fn delete_for(&self, coming: u64) {
         let mut index = self.index.lock();
-        while index.bytes + coming > self.limits.max_bytes
-            && self.delete_oldest(&mut index).is_some()
-        {}
+        while index.bytes + coming > self.limits.max_bytes && self.delete_next(&mut index).is_some()
+        {
+        }
     }
 
-    /// Deletes the oldest file that can be deleted and returns its size. The others stay, and are
+    /// Deletes the next file that can be deleted and returns its size. The others stay, and are
     /// logged once and skipped for a while.
-    fn delete_oldest(&self, index: &mut Index) -> Option<u64> {
+    fn delete_next(&self, index: &mut Index) -> Option<u64> {
         let now = Instant::now();
-        let mut at = 0;
-        let MediaEntry { id, bytes, .. } = loop {
-            let entry = *index.files.get(at)?;
-            if index.stuck.get(&entry.id).is_some_and(|retry| now < *retry) {
-                at += 1;
-                continue;
-            }
-            let path = self.path_of(entry.id, entry.form);
+        let entry = loop {
+            let entry = index.next_to_delete(self.limits.max_bytes, now)?;
+            let path = self.path_of(&entry);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return None,
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     if index.stuck.insert(entry.id, now + RETRY_STUCK).is_none() {
                         tracing::warn!(path = %path.display(), %error, "can't delete a picture or clip");
                     }
-                    at += 1;
                 }
                 _ => break entry,
             }
         };
-        index.files.remove(at);
-        index.stuck.remove(&id);
-        index.bytes -= bytes;
-        index.deleted += 1;
-        let folder = self.folder_of(id);
-        let mut others = index.files.get(at).map(|next| next.id).into_iter();
-        let is_used =
-            others.any(|other| self.folder_of(other) == folder) || self.has_active_file_in(&folder);
+        let folder = self.folder_of(entry.id);
+        let mut neighbours = index.remove(&entry).into_iter().flatten();
+        let is_used = neighbours.any(|other| self.folder_of(other) == folder)
+            || self.has_active_file_in(&folder);
         if !is_used && let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(path = %folder.display(), %error, "can't delete the folder of a past day");
         }
-        Some(bytes)
+        Some(entry.bytes)
     }
 
     fn has_active_file_in(&self, folder: &Path) -> bool {
@@ -398,12 +401,11 @@ fn list_day(day: &Path, files: &mut Vec<MediaEntry>) -> io::Result<()> {
             if let Err(error) = durable::remove_leftover(&file.path()) {
                 tracing::warn!(path = %file.path().display(), %error, "can't delete a leftover");
             }
-        } else if let Some((id, form)) = parse_file_name(&name) {
+        } else if let Some(entry) = MediaEntry::of_file(&name) {
             match file.metadata() {
                 Ok(found) => files.push(MediaEntry {
-                    id,
-                    form,
                     bytes: found.len(),
+                    ..entry
                 }),
                 Err(error) => {
                     tracing::warn!(path = %file.path().display(), %error, "can't read a picture or clip");

@@ -47,7 +47,7 @@ fn clip_gets_its_id_while_others_wait_for_the_disk() {
 fn picture_is_found_under_its_day_after_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let media = open(dir.path(), 1000)
-        .put(MediaKind::Clean, NOV_21 + 5, b"jpeg")
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21 + 5, b"jpeg")
         .unwrap();
     assert_eq!(media.bytes, 4);
     assert_eq!(media.sha256, Hash::of(b"jpeg").to_string());
@@ -66,7 +66,7 @@ fn id_can_not_name_a_file_outside_the_folder() {
     let store = open(dir.path(), 1000);
     fs::write(dir.path().join("secret.jpg"), "x").unwrap();
     let lower = store
-        .put(MediaKind::Clean, NOV_21, b"x")
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"x")
         .unwrap()
         .id
         .to_lowercase();
@@ -95,7 +95,12 @@ fn oldest_pictures_and_empty_days_are_deleted() {
     let ids: Vec<_> = (0..4)
         .map(|n| {
             store
-                .put(MediaKind::Clean, NOV_21 + n * day, b"1234")
+                .put(
+                    MediaKind::Clean,
+                    RetentionRank::Normal,
+                    NOV_21 + n * day,
+                    b"1234",
+                )
                 .unwrap()
                 .id
         })
@@ -107,10 +112,74 @@ fn oldest_pictures_and_empty_days_are_deleted() {
 }
 
 #[test]
+fn critical_media_outlive_others_over_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |n: i64, rank| {
+        let picture = open(dir.path(), 20).put(MediaKind::Clean, rank, NOV_21 + n, b"1234");
+        picture.unwrap().id
+    };
+    let critical = put(0, RetentionRank::Critical);
+    let clip = {
+        let store = open(dir.path(), 20);
+        let clip = begun(&store, NOV_21 + 1);
+        fs::write(&clip.path, b"1234").unwrap();
+        let rank = RetentionRank::Critical;
+        store.keep_clip(&clip.id, rank, &clip.path).unwrap();
+        clip.id
+    };
+    let others: Vec<String> = (2..8).map(|n| put(n, RetentionRank::Normal)).collect();
+    let store = open(dir.path(), 20);
+    assert_eq!(store.read(&critical).unwrap(), b"1234");
+    assert_eq!(store.read(&clip).unwrap(), b"1234");
+    let left = others.iter().filter(|id| store.path(id).is_ok());
+    assert_eq!(
+        left.collect::<Vec<_>>(),
+        [&others[3], &others[4], &others[5]]
+    );
+    assert_eq!(store.free_space(u64::MAX), 20, "they are deleted last");
+}
+
+#[test]
+fn critical_media_over_half_of_the_limit_are_deleted_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 40);
+    let normal = store.put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"1234");
+    for n in 1..20 {
+        let rank = RetentionRank::Critical;
+        store
+            .put(MediaKind::Clean, rank, NOV_21 + n, b"1234")
+            .unwrap();
+    }
+    assert!(store.path(&normal.unwrap().id).is_ok());
+}
+
+#[test]
+fn frames_kept_on_request_displace_little_evidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), 80);
+    let put = |n: i64, rank| {
+        let picture = store.put(MediaKind::Clean, rank, NOV_21 + n, b"1234");
+        picture.unwrap().id
+    };
+    let early = put(0, RetentionRank::Requested);
+    let events: Vec<String> = (1..20).map(|n| put(n, RetentionRank::Normal)).collect();
+    let polled: Vec<String> = (20..60).map(|n| put(n, RetentionRank::Requested)).collect();
+    assert!(store.path(&early).is_err());
+    let kept = |ids: &[String]| ids.iter().filter(|id| store.path(id).is_ok()).count();
+    assert_eq!((kept(&events), kept(&polled)), (17, 3));
+    assert!(store.path(&polled[39]).is_ok(), "the newest stays");
+}
+
+#[test]
 fn file_that_can_not_be_deleted_stays_and_frees_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 100);
-    let ids = [0, 1, 2].map(|n| store.put(MediaKind::Clean, NOV_21 + n, b"1234").unwrap().id);
+    let ids = [0, 1, 2].map(|n| {
+        store
+            .put(MediaKind::Clean, RetentionRank::Normal, NOV_21 + n, b"1234")
+            .unwrap()
+            .id
+    });
     let stuck = store.path(&ids[0]).unwrap();
     fs::remove_file(&stuck).unwrap();
     fs::create_dir(&stuck).unwrap();
@@ -133,7 +202,7 @@ fn file_that_can_not_be_deleted_stays_and_frees_nothing() {
 #[test]
 fn foreign_entries_do_not_hinder_a_start() {
     let dir = tempfile::tempdir().unwrap();
-    let id = open(dir.path(), 100).put(MediaKind::Clean, NOV_21, b"1234");
+    let id = open(dir.path(), 100).put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"1234");
     let id = id.unwrap().id;
     let root = dir.path().join("media");
     fs::create_dir(root.join("2026-11-21/.hidden")).unwrap();
@@ -154,7 +223,12 @@ fn jumping_clock_does_not_change_the_order_of_deletion() {
     // Correct, back in 1970 after a cold boot, correct again, and once a century ahead.
     for ms in [NOV_21, 5, NOV_21 + 9, NOV_21 + century, NOV_21 + 20] {
         let store = open(dir.path(), 12);
-        ids.push(store.put(MediaKind::Clean, ms, b"1234").unwrap().id);
+        ids.push(
+            store
+                .put(MediaKind::Clean, RetentionRank::Normal, ms, b"1234")
+                .unwrap()
+                .id,
+        );
     }
     let store = open(dir.path(), 12);
     let entry: Vec<bool> = ids.iter().map(|id| store.path(id).is_ok()).collect();
@@ -166,17 +240,21 @@ fn jumping_clock_does_not_change_the_order_of_deletion() {
 fn new_picture_replaces_the_oldest_on_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     let first = open(dir.path(), 100)
-        .put(MediaKind::Clean, NOV_21, b"1234")
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"1234")
         .unwrap();
     let limits = MediaLimits {
         max_bytes: 100,
         min_free_bytes: u64::MAX,
     };
     let store = MediaStore::open(dir.path(), limits).unwrap();
-    let second = store.put(MediaKind::Clean, NOV_21, b"123").unwrap();
+    let second = store
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"123")
+        .unwrap();
     assert!(store.path(&first.id).is_err());
     assert_eq!(store.bytes(), 3);
-    let refused = store.put(MediaKind::Clean, NOV_21, b"1234").unwrap_err();
+    let refused = store
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"1234")
+        .unwrap_err();
     assert!(matches!(refused, MediaError::Full { .. }), "{refused}");
     assert!(
         store.path(&second.id).is_ok(),
@@ -188,14 +266,26 @@ fn new_picture_replaces_the_oldest_on_a_full_disk() {
 fn clip_is_served_once_complete_and_counts_like_pictures() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 1000);
-    let first = store.put(MediaKind::Clean, NOV_21, &[1; 300]).unwrap().id;
+    let first = store
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, &[1; 300])
+        .unwrap()
+        .id;
     let clip = begun(&store, NOV_21 + 1);
     fs::write(&clip.path, [2; 240]).unwrap();
     for refused in [store.read(&clip.id).err(), store.path(&clip.id).err()] {
         assert!(matches!(refused, Some(MediaError::NotYet { .. })));
     }
-    let second = store.put(MediaKind::Clean, NOV_21 + 2, &[3; 500]).unwrap();
-    let entry = store.keep_clip(&clip.id, &clip.path).unwrap();
+    let second = store
+        .put(
+            MediaKind::Clean,
+            RetentionRank::Normal,
+            NOV_21 + 2,
+            &[3; 500],
+        )
+        .unwrap();
+    let entry = store
+        .keep_clip(&clip.id, RetentionRank::Normal, &clip.path)
+        .unwrap();
     // The oldest was deleted for it, and the clip is ordered by its beginning.
     assert!(store.read(&first).is_err());
     assert_eq!(store.bytes(), 740);
@@ -208,7 +298,14 @@ fn clip_is_served_once_complete_and_counts_like_pictures() {
     let again = open(dir.path(), 1000);
     assert_eq!(again.find_clip(&clip.id), Some(entry));
     assert_eq!(again.read(&clip.id).unwrap(), [2; 240]);
-    again.put(MediaKind::Clean, NOV_21 + 3, &[4; 300]).unwrap();
+    again
+        .put(
+            MediaKind::Clean,
+            RetentionRank::Normal,
+            NOV_21 + 3,
+            &[4; 300],
+        )
+        .unwrap();
     assert!(again.read(&clip.id).is_err() && again.read(&second.id).is_ok());
 }
 
@@ -227,7 +324,9 @@ fn incomplete_clip_is_removed_after_crash_or_discard() {
         Err(MediaError::NotFound { .. })
     ));
     fs::write(&clips[1].path, [2; 501]).unwrap();
-    let refused = store.keep_clip(&clips[1].id, &clips[1].path).unwrap_err();
+    let refused = store
+        .keep_clip(&clips[1].id, RetentionRank::Normal, &clips[1].path)
+        .unwrap_err();
     assert!(matches!(
         refused,
         MediaError::TooLarge {
@@ -249,7 +348,9 @@ fn clip_whose_name_is_not_durable_is_removed() {
     let clip = begun(&store, NOV_21);
     fs::write(&clip.path, [2; 100]).unwrap();
     store.sync_folder = |_| Err(io::Error::from_raw_os_error(5));
-    let refused = store.keep_clip(&clip.id, &clip.path).unwrap_err();
+    let refused = store
+        .keep_clip(&clip.id, RetentionRank::Normal, &clip.path)
+        .unwrap_err();
     assert!(matches!(refused, MediaError::Io { .. }), "{refused}");
     assert_eq!(store.bytes(), 0);
     let day = clip.path.parent().unwrap();
@@ -263,7 +364,9 @@ fn clip_of_the_last_run_is_found_once_its_name_is_durable() {
     let store = open(dir.path(), 1000);
     let clip = begun(&store, NOV_21);
     fs::write(&clip.path, [2; 100]).unwrap();
-    store.keep_clip(&clip.id, &clip.path).unwrap();
+    store
+        .keep_clip(&clip.id, RetentionRank::Normal, &clip.path)
+        .unwrap();
     // As after a kill between the move of the file and the sync of its folder.
     let mut again = open(dir.path(), 1000);
     again.sync_folder = |_| Err(io::Error::from_raw_os_error(5));
@@ -286,12 +389,16 @@ fn folder_whose_sync_failed_is_synced_for_the_next_picture() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path(), 1000);
     store.sync_folder = refuse_first;
-    let refused = store.put(MediaKind::Clean, NOV_21, b"x").unwrap_err();
+    let refused = store
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"x")
+        .unwrap_err();
     assert!(matches!(refused, MediaError::Io { .. }), "{refused}");
     let root = dir.path().join("media");
     assert!(root.join("2026-11-21").is_dir());
     for n in 0..2 {
-        store.put(MediaKind::Clean, NOV_21 + n, b"x").unwrap();
+        store
+            .put(MediaKind::Clean, RetentionRank::Normal, NOV_21 + n, b"x")
+            .unwrap();
     }
     assert_eq!(*SYNCED.lock(), [root.clone(), root, dir.path().to_owned()]);
 }
@@ -300,7 +407,9 @@ fn folder_whose_sync_failed_is_synced_for_the_next_picture() {
 fn folder_of_a_picture_that_is_being_written_stays() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 1000);
-    store.put(MediaKind::Clean, NOV_21, b"x").unwrap();
+    store
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"x")
+        .unwrap();
     let id = store.names.lock().reserve(NOV_21 + 1);
     store.make_folder(&mut store.index.lock(), id).unwrap();
     assert_eq!(store.free_space(1), 1);
@@ -333,7 +442,9 @@ fn incomplete_picture_is_removed_and_full_disk_reported() {
     };
     let store = MediaStore::open(dir.path(), limits).unwrap();
     assert_eq!(fs::read_dir(&day).unwrap().count(), 0);
-    let refused = store.put(MediaKind::Clean, NOV_21, b"x").unwrap_err();
+    let refused = store
+        .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"x")
+        .unwrap_err();
     assert!(refused.to_string().contains("is full"), "{refused}");
 }
 
@@ -361,7 +472,8 @@ fn clip_gets_its_id_while_a_new_folder_is_synced() {
     let mut store = open(dir.path(), 1000);
     store.sync_folder = wait_in_sync;
     std::thread::scope(|scope| {
-        let storing = scope.spawn(|| store.put(MediaKind::Clean, NOV_21, b"x"));
+        let storing =
+            scope.spawn(|| store.put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"x"));
         let mut sync = SYNC.lock();
         let waited = MOVED.wait_while_for(&mut sync, |sync| *sync == Sync::Coming, TIMEOUT);
         drop(sync);

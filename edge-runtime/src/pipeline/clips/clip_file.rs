@@ -18,6 +18,7 @@ use watchkeeper_vision::rgb::RgbPixels;
 use super::pre_roll::{ClipFrame, Content, INTERVAL, RATE};
 use crate::capture::packets::Packet;
 use crate::clock::{self, ProcessorSum};
+use crate::journal::RetentionRank;
 use crate::journal::media::{MediaStore, NewClip};
 use crate::media::remux::RemuxWriter;
 use crate::media::video::{VideoError, VideoWriter};
@@ -186,8 +187,8 @@ impl<'m> ClipFile<'m> {
         pushed.map_err(|e| e.to_string())
     }
 
-    /// Completes the file and renames it.
-    pub(super) fn finish(&mut self) -> ClipState {
+    /// Completes the file and stores it with the rank of its events.
+    pub(super) fn finish(&mut self, rank: RetentionRank) -> ClipState {
         let finished = match (&self.stop, self.writer.take(), self.remux.take()) {
             (Some(WriteStop::Failed(why)), ..) => Err(why.clone()),
             (_, Some(writer), _) => writer.finish().map_err(|e| e.to_string()),
@@ -195,7 +196,7 @@ impl<'m> ClipFile<'m> {
             (_, None, None) => Err("no frame arrived".to_owned()),
         };
         let kept = finished.and_then(|written| {
-            let kept = self.media.keep_clip(&self.clip.id, &written);
+            let kept = self.media.keep_clip(&self.clip.id, rank, &written);
             kept.map_err(|e| e.to_string())
         });
         kept.unwrap_or_else(|why| {

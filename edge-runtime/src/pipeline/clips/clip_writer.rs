@@ -101,7 +101,7 @@ fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
                 queue.refuse();
             }
             let Some(frame) = queue.next() else {
-                break clip_file.finish();
+                break clip_file.finish(queue.rank());
             };
             clip_file.push(&frame);
         }

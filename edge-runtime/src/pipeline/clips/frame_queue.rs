@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::Event;
 
 use super::pre_roll::{self, ClipFrame};
+use crate::journal::RetentionRank;
 
 /// Maximum bytes of queued frames: the longest pre-roll, and some seconds of new frames. An encoder
 /// that keeps up never gets more.
@@ -163,6 +164,13 @@ impl FrameQueue {
     pub(super) fn refuse(&self) {
         self.state.lock().refuse();
         self.moved.notify_all();
+    }
+
+    /// The highest rank of the events: how long retention keeps the clip.
+    pub(super) fn rank(&self) -> RetentionRank {
+        let state = self.state.lock();
+        let ranks = state.events.iter().map(|(event, _)| event.severity.into());
+        ranks.max().unwrap_or(RetentionRank::Normal)
     }
 
     /// Takes the events, and the number of dropped frames.

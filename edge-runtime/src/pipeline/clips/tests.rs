@@ -601,6 +601,30 @@ fn fast_recording_waits_for_its_clips() {
 }
 
 #[test]
+fn clip_with_a_critical_event_is_kept_as_critical() {
+    let mut bench = Bench::new(2.0);
+    bench.show(3);
+    let wanted = ClipSpec {
+        before_s: 1.0,
+        after_s: 1.0,
+        ..ClipSpec::default()
+    };
+    let info = bench.happens_with(wanted);
+    let clip = bench.clips.begin(wanted, bench.now, false);
+    let critical = Event {
+        severity: Severity::Critical,
+        ..event(clip)
+    };
+    bench.recorder.record(critical.clone(), None);
+    bench.clips.add_event(critical.clone(), bench.now);
+    bench.show(2);
+    let shared = bench.reported(&critical);
+    assert_eq!(shared.id, bench.reported(&info).id);
+    let name = bench.path(&shared).to_string_lossy().into_owned();
+    assert!(name.contains(".critical."), "{name}");
+}
+
+#[test]
 fn event_does_not_join_a_full_clip() {
     let encoder = Arc::new(Encoder::default());
     let mut bench = Bench::of_large_pictures(&encoder);

@@ -199,13 +199,10 @@ impl Manager {
     }
 
     fn report_hold(&self, id: &PipelineId, held: &Held, phase: Phase) {
-        let record = BoxRecord {
-            id: held.event,
-            phase,
-            body: EventBody::PipelineHeld {
-                message: held.why.clone(),
-            },
+        let body = EventBody::PipelineHeld {
+            message: held.why.clone(),
         };
+        let record = BoxRecord::new(held.event, phase, body);
         let mut event = box_event(record, &self.parts.boot);
         event.pipeline = Some(id.clone());
         event.severity = Severity::Critical;

@@ -73,11 +73,7 @@ impl LoadState {
             message: String::new(),
         });
         shedding.message.clone_from(&message);
-        BoxRecord {
-            id: shedding.event,
-            phase,
-            body: body(step.to, message, None),
-        }
+        BoxRecord::new(shedding.event, phase, body(step.to, message, None))
     }
 }
 
@@ -88,11 +84,8 @@ impl Shedding {
     }
 
     pub(super) fn end(self, level: Level) -> BoxRecord {
-        BoxRecord {
-            id: self.event,
-            phase: Phase::End,
-            body: body(level, self.message, Some(self.since.elapsed())),
-        }
+        let body = body(level, self.message, Some(self.since.elapsed()));
+        BoxRecord::new(self.event, Phase::End, body)
     }
 }
 

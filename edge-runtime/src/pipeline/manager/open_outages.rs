@@ -89,11 +89,8 @@ impl Outages {
                 // Nobody saw the source return.
                 let lasted =
                     (notice == Notice::Seeing).then(|| now.saturating_duration_since(open.since));
-                Some(BoxRecord {
-                    id: open.id,
-                    phase: Phase::End,
-                    body: body(open.cause, open.message, lasted),
-                })
+                let body = body(open.cause, open.message, lasted);
+                Some(BoxRecord::new(open.id, Phase::End, body))
             }
         }
     }
@@ -144,25 +141,18 @@ impl Outages {
             }
             open.cause = cause;
             open.message.clone_from(&message);
-            return Some(BoxRecord {
-                id: open.id,
-                phase: Phase::Update,
-                body: body(cause, message, None),
-            });
+            let body = body(cause, message, None);
+            return Some(BoxRecord::new(open.id, Phase::Update, body));
         }
+        let id = new_id();
         let open = OpenOutage {
-            id: new_id(),
+            id,
             since: now,
             cause,
             message: message.clone(),
         };
-        let id = open.id;
         self.open.insert(source.clone(), open);
-        Some(BoxRecord {
-            id,
-            phase: Phase::New,
-            body: body(cause, message, None),
-        })
+        Some(BoxRecord::new(id, Phase::New, body(cause, message, None)))
     }
 }
 

@@ -110,7 +110,7 @@ impl OutageJournal {
         let body = EventBody::DecoderFallback { element, message };
         [Phase::New, Phase::End].into_iter().all(|phase| {
             let body = body.clone();
-            self.report(BoxRecord { id, phase, body }, source, at, noticed_at)
+            self.report(BoxRecord::new(id, phase, body), source, at, noticed_at)
         })
     }
 

@@ -79,7 +79,7 @@ fn manager_opened(
     let journal = Arc::new(opened.unwrap().0);
     let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
     let limits = recordings::Limits {
-        max_bytes: 1,
+        max_bytes: 64 << 20,
         max_age: Duration::MAX,
         min_free_bytes: 0,
     };

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind, Phase};
-use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::jpeg;
 
@@ -111,7 +110,7 @@ impl RecorderThread {
         self.state.change(|progress| progress.leave(lane, bytes));
         if let Some(pictures) = pictures {
             // A panic while drawing or encoding must not lose the event.
-            let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));
+            let kept = catch_unwind(AssertUnwindSafe(|| self.keep(&event, &pictures)));
             event.media = kept.unwrap_or_else(|_| {
                 tracing::error!(id = %event.id, "internal error while encoding; the event has no pictures");
                 Vec::new()
@@ -130,7 +129,8 @@ impl RecorderThread {
         Loss::new("recorder", count, message).events(since)
     }
 
-    fn keep(&self, at: Wall, pictures: &Pictures) -> Vec<Media> {
+    fn keep(&self, event: &Event, pictures: &Pictures) -> Vec<Media> {
+        let (rank, unix_ms) = (event.severity.into(), event.at.unix_ms);
         let mut kept = Vec::with_capacity(2);
         let clean: &dyn Pixels = &*pictures.clean;
         let annotated = pictures.annotated.as_deref();
@@ -141,7 +141,7 @@ impl RecorderThread {
             let Some(pixels) = pixels else { continue };
             let rgb = pixels.rgb();
             match jpeg::encode_bytes(&rgb.data, rgb.width, rgb.height, SNAPSHOT_QUALITY) {
-                Ok(bytes) => match self.media.put(kind, at.unix_ms, &bytes) {
+                Ok(bytes) => match self.media.put(kind, rank, unix_ms, &bytes) {
                     Ok(media) => kept.push(media),
                     Err(error) => tracing::warn!(%error, "can't store a snapshot"),
                 },

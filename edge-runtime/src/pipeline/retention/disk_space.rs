@@ -119,6 +119,7 @@ mod tests {
     use watchkeeper_contract::event::MediaKind;
 
     use super::*;
+    use crate::journal::RetentionRank;
     use crate::journal::media::MediaLimits;
     use crate::pipeline::retention::recordings::Limits;
 
@@ -141,7 +142,12 @@ mod tests {
             min_free_bytes: 0,
         };
         let media = MediaStore::open(state, limits).unwrap();
-        let ids = (0..3).map(|_| media.put(MediaKind::Clean, 0, &[1; 100]).unwrap().id);
+        let ids = (0..3).map(|_| {
+            media
+                .put(MediaKind::Clean, RetentionRank::Normal, 0, &[1; 100])
+                .unwrap()
+                .id
+        });
         let ids = ids.collect();
         (
             DiskSpace::new(state, Arc::new(recordings), Arc::new(media)),

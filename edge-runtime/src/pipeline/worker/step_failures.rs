@@ -120,11 +120,7 @@ impl StepFailures {
             {
                 let id = new_id();
                 step.event = Some(id);
-                records.push(BoxRecord {
-                    id,
-                    phase: Phase::New,
-                    body: step.body(one.step, None),
-                });
+                records.push(BoxRecord::new(id, Phase::New, step.body(one.step, None)));
             }
         }
         records
@@ -145,11 +141,7 @@ impl Step {
     fn end(&self, name: &str, at: Option<Duration>) -> Option<BoxRecord> {
         let id = self.event?;
         let lasted = at.map(|at| at.saturating_sub(self.since));
-        Some(BoxRecord {
-            id,
-            phase: Phase::End,
-            body: self.body(name, lasted),
-        })
+        Some(BoxRecord::new(id, Phase::End, self.body(name, lasted)))
     }
 
     fn body(&self, name: &str, lasted: Option<Duration>) -> EventBody {
