@@ -15,7 +15,7 @@ mod words;
 
 pub use nouns::{singular, singulars};
 pub use numbers::number_word;
-pub use ranges::{ROLLING, Range, range};
+pub use ranges::{Range, range};
 pub use sentence::{is_several, one, several};
 pub use spans::{NIGHT, Span, part_of_day, past};
 pub use words::one_of;

@@ -24,7 +24,7 @@ pub struct Range {
 }
 
 /// Words before `last week` that make it the last seven days.
-pub const ROLLING: &str = "the|in|within|over";
+const ROLLING: &str = "the|in|within|over";
 /// Words before a period that is written out, and mean the time within it.
 const DURING: &str = "on|of|in|from|during|for";
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
@@ -59,6 +59,7 @@ pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
     }
     let found = match () {
         () if lead == "since" => period(words, 1, now),
+        () if one_of("within|over", lead) => named(words, 1, now),
         () if one_of(DURING, lead) => two(words, 1, now).or_else(|| period(words, 1, now)),
         () => two(words, 0, now).or_else(|| named(words, 0, now)),
     };
@@ -211,6 +212,7 @@ fn day_of_last_week(day: &str, today: Date, count: usize) -> Option<(Date, Date,
 /// `2016-06`, `June 2016`.
 fn written(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
     let place = place + usize::from(words.get(place) == Some(&"the"));
+    let place = place + usize::from(words.get(place) == Some(&"year"));
     let (first, length, count) = date(words.get(place..)?)?;
     let from = first.to_zoned(now.time_zone().clone()).ok()?;
     let until = first.checked_add(length).ok()?;
@@ -338,6 +340,7 @@ mod tests {
             ("the last month", "10-28T15:00 now"),
             ("from the last year", "11-28T15:00 now"),
             ("past week", "11-21T15:00 now"),
+            ("within the last 2 weeks", "11-14T15:00 now"),
         ]);
     }
 
@@ -345,6 +348,7 @@ mod tests {
     fn date_behind_a_preposition_is_read() {
         assert_all(&[
             ("in 2023", "2023-01-01 2024-01-01"),
+            ("in the year 2023", "2023-01-01 2024-01-01"),
             ("of 2023-12", "2023-12-01 2024-01-01"),
             ("in march 2023", "2023-03-01 2023-04-01"),
             ("on 3 oct 2026", "2026-10-03 2026-10-04"),

@@ -1114,6 +1114,8 @@ mod tests {
             "Could you make a contact sheet of ./a?",
             "I would like you to split ./a by camera",
             "one album per camera of ./a",
+            "get rid of the blurry photos in ./a and group the rest by day",
+            "find duplicates among the photos in ./a",
             "./a by month per camera",
         ] {
             steps(text);

@@ -39,20 +39,22 @@ impl Choice {
 
 /// Words without a meaning of their own here.
 const FILLERS: &str = "\
-    a|all|are|give|an|and|as|at|choose|copy|each|find|for|from|get|group|i|in|into|keep\
+    a|all|among|are|give|an|and|as|at|choose|copy|each|find|for|from|get|group|i|in|into|keep\
     |make|me|my|of|only|organise|organize|pick|please|select|show|sort|the|them|then|to\
     |want|with|arrange|grouped|sorted|taken|rank|ranked|collect|gather|extract|our|files\
     |build|can|could|create|divide|divided|everything|have|hello|hi|just|need|order\
     |ordered|prepare|save|split|thanks|that|there|us|was|we|were|would|you|your";
 
 /// Phrases that mean what one of the planner's own words does.
-pub(super) const SYNONYMS: [(&[&str], &str); 11] = [
+pub(super) const SYNONYMS: [(&[&str], &str); 13] = [
     (&["apart", "from"], "except"),
     (&["aside", "from"], "except"),
     (&["other", "than"], "except"),
+    (&["get", "rid", "of"], "remove"),
     (&["leave", "out"], "without"),
     (&["leaving", "out"], "without"),
     (&["near-duplicates"], "duplicates"),
+    (&["the", "rest"], "them"),
     (&["most", "recent"], "newest"),
     (&["would", "like"], "want"),
     (&["i'd", "like"], "want"),
