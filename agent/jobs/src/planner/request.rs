@@ -5,7 +5,6 @@
 
 use jiff::civil::{DateTime, datetime};
 
-use super::arrangement::Selection;
 use super::conditions::Conditions;
 use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
@@ -83,11 +82,8 @@ impl Request {
         names: &KnownNames,
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text, now);
-        let names_pictures = words
-            .words
-            .iter()
-            .flatten()
-            .any(|word| is_picture_noun(word));
+        let mut nouns = words.words.iter().flatten();
+        let names_pictures = nouns.any(|word| is_picture_noun(word));
         let asked_for_more = words.asks_for_more();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
@@ -95,39 +91,29 @@ impl Request {
         let folder = (!names_collection).then(|| words.folder()).flatten();
         let has_place = names_collection || folder.is_some();
         let range = words.range(&names.cameras);
-        let models = match has_place {
-            true => words.models(&names.cameras),
-            false => Vec::new(),
-        };
+        let models = has_place.then(|| words.models(&names.cameras));
         let album = words.album();
         let is_bounded = has_place || range != Range::default();
-        let Selection {
-            mut conditions,
-            duplicates,
-            best_of_burst,
-            by,
-            best,
-            is_best_of_all,
-            order,
-            refused,
-        } = words.selection(names, has_place, is_bounded);
+        let selection = words.selection(names, has_place, is_bounded);
+        let (sets, mut conditions) = (selection.duplicates, selection.conditions);
         // Beside a contact sheet a format may be that of the sheet.
         let sheet = words.sheet();
         let collection = words.collection();
         // A second camera elsewhere is left, and refuses the request.
-        let cameras = match models.is_empty() {
-            true => words.cameras(&names.cameras),
-            false => models,
-        };
+        let models = models.filter(|models| !models.is_empty());
+        let cameras = models.unwrap_or_else(|| words.cameras(&names.cameras));
         words.take(&["put", "them"]);
         if let Some(place) = folder.as_ref().or(collection.as_ref()) {
             words.described(place);
         }
-        let mut left = refused;
+        let mut left = selection.refused;
         // Of two orders, or two kinds of sets, one would be lost.
-        let is_ordered = order.is_some() || best.is_some();
+        let is_ordered = selection
+            .order
+            .or(selection.best.map(|(_, by)| by))
+            .is_some();
         left.extend((like.is_some() && is_ordered).then(|| "like".to_owned()));
-        let has_other_sets = duplicates.is_some() || by.first() == Some(&LIKENESS);
+        let has_other_sets = sets.is_some() || selection.by.first() == Some(&LIKENESS);
         left.extend((tags.is_some() && has_other_sets).then(|| "tag".to_owned()));
         left.extend(words.left());
         let place = collection.map(Source::Collection);
@@ -146,12 +132,12 @@ impl Request {
             cameras,
             conditions,
             like,
-            sets: tags.or(duplicates),
-            best_of_burst,
-            by,
-            best,
-            is_best_of_all,
-            order,
+            sets: tags.or(sets),
+            best_of_burst: selection.best_of_burst,
+            by: selection.by,
+            best: selection.best,
+            is_best_of_all: selection.is_best_of_all,
+            order: selection.order,
             name,
             sheet,
             album,

@@ -30,7 +30,7 @@ pub struct PlanTemplate {
 pub enum NotReusable {
     #[error(
         "the plan has the time {0}, which the request does not spell out; it would be the same \
-         time again. Say the request again: it is planned anew each time; or repeat it by a \
+         time again. Say the request again: it is planned again each time; or repeat it by a \
          schedule, `request` of [agent.jobs.NAME]"
     )]
     Time(String),
