@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn camera_is_known_by_the_name_that_it_was_given() {
+    fn camera_has_the_name_that_users_gave_it() {
         for text in [
             "cars this week at the Loading Dock",
             "5 newest pictures from the loading dock",

@@ -19,12 +19,10 @@ use jiff::Zoned;
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::time::timeout;
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::s3::{S3Access, S3Settings, S3Tier};
 use watchkeeper_archive::verb::{Changed, Found, Ingest, Ingested};
-use watchkeeper_archive::words::CameraNames;
 use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Body, Content, EmbeddingStats, EntryName, Limits, NewEntry,
     Query, QueryVector, Retention, Retrieved, Selection, Settings, Stats, Tier, Verb,
@@ -34,6 +32,7 @@ use watchkeeper_assistant::wording::counted;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ArchiveConfig, S3Config, SecretSource};
 
+use super::camera_names::camera_names;
 use super::embed::{self, Progress};
 use super::sources::Sources;
 use super::{follow, media};
@@ -47,8 +46,6 @@ const FOLDER: &str = "archive";
 const SECRET: &str = "agent.archive.s3_secret_key";
 /// Ingests at a time; a further one waits.
 const MAX_INGESTS: usize = 4;
-/// Longest time for the names of cameras, which the runtime knows.
-const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest text that pictures are compared with, in characters.
 const MAX_LIKE_TEXT: usize = 300;
 /// Interval of the sweep of expired entries.
@@ -309,22 +306,9 @@ impl ArchiveService {
     /// As [`Archive::find`].
     pub async fn find(&self, words: String) -> Result<Found, ArchiveError> {
         let archive = self.archive().await?;
-        let found = archive.find(words, Zoned::now(), self.camera_names().await);
+        let cameras = camera_names(&self.0.runtime).await;
+        let found = archive.find(words, Zoned::now(), cameras);
         found.await.map_err(|error| self.explain(archive, error))
-    }
-
-    /// Returns the names of cameras beside their IDs; none where the runtime gives no answer.
-    async fn camera_names(&self) -> CameraNames {
-        let sources = timeout(NAMES_TIMEOUT, self.0.runtime.sources()).await;
-        let named = sources
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|source| {
-                let name = source.spec.name?.as_str().to_lowercase();
-                Some((name, source.spec.id.as_str().to_lowercase()))
-            });
-        named.collect()
     }
 
     /// Names why an entry has no embedding, where embeddings are made.
