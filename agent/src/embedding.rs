@@ -109,7 +109,7 @@ impl EmbeddingModel {
     }
 
     /// Like [`Self::among`], for texts: a remedy names no model of pictures only.
-    fn of_texts(models: &[ModelInfo], wanted: &str) -> Result<Self, EmbeddingError> {
+    pub(crate) fn of_texts(models: &[ModelInfo], wanted: &str) -> Result<Self, EmbeddingError> {
         let is_of_pictures = |model: &ModelInfo| model.name == wanted && model.task == PICTURES;
         let no_texts = wanted == AUTO_EMBEDDING || models.iter().any(is_of_pictures);
         if no_texts && choose(models, wanted).is_err() {

@@ -24,6 +24,7 @@ use rusqlite::{Connection, params};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use watchkeeper_archive::query::Matches;
+use watchkeeper_archive::words::CameraNames;
 use watchkeeper_archive::{
     Archive, ContentHash, EmbeddingOutcome, Entry, EntryName, Limits, Metadata, NewEntry, Query,
     Settings,
@@ -161,7 +162,12 @@ async fn changes(archive: &Archive, numbers: usize) -> Done<Vec<Duration>> {
 impl Question {
     async fn ask(&self, archive: &Archive) -> Done<Matches> {
         Ok(match self.words {
-            Some(words) => archive.find(words.to_owned(), Zoned::now()).await?.matches,
+            Some(words) => {
+                archive
+                    .find(words.to_owned(), Zoned::now(), CameraNames::new())
+                    .await?
+                    .matches
+            }
             None => archive.query(self.query.clone()).await?,
         })
     }

@@ -34,6 +34,7 @@ use crate::search;
 use crate::stats::{TierCounts, count};
 use crate::tier::Tier;
 use crate::verb;
+use crate::words::CameraNames;
 
 /// Chunks of a content that wait for the disk.
 const CHUNKS_AHEAD: usize = 4;
@@ -406,12 +407,18 @@ impl Archive {
             .await
     }
 
-    /// Answers a query in plain words; `now` is the time of the box, with its zone.
+    /// Answers a query in plain words; `now` is the time of the box, with its zone, and `cameras`
+    /// are the names that cameras have beside their IDs.
     ///
     /// # Errors
     /// If the words are too many, none is understood, or one is not and nothing is named beside it.
-    pub async fn find(&self, words: String, now: Zoned) -> Result<verb::Found, ArchiveError> {
-        let find = move |durable: &Durable| search::find(durable, &words, &now);
+    pub async fn find(
+        &self,
+        words: String,
+        now: Zoned,
+        cameras: CameraNames,
+    ) -> Result<verb::Found, ArchiveError> {
+        let find = move |durable: &Durable| search::find(durable, &words, &now, cameras);
         self.blocking(find).await
     }
 

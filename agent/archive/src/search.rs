@@ -18,11 +18,16 @@ use crate::name::EntryName;
 use crate::query::{Conditions, MAX_ANSWER_BYTES, Matches, Order, Query};
 use crate::slot::{Details, Place, Slot};
 use crate::verb::Found;
-use crate::words::{self, Vocabulary};
+use crate::words::{self, CameraNames, Vocabulary};
 
-/// Answers a query in plain words.
-pub(crate) fn find(durable: &Durable, text: &str, now: &Zoned) -> Result<Found, ArchiveError> {
-    let known = Vocabulary::of(&durable.index(), now.timestamp());
+/// Answers a query in plain words; `cameras`: the names that cameras have beside their IDs.
+pub(crate) fn find(
+    durable: &Durable,
+    text: &str,
+    now: &Zoned,
+    cameras: CameraNames,
+) -> Result<Found, ArchiveError> {
+    let known = Vocabulary::of(&durable.index(), now.timestamp(), cameras);
     let read = words::read(text, &known, now)?;
     let matches = query(durable, &read, None, now.timestamp())?;
     Ok(Found {
@@ -57,7 +62,8 @@ pub(crate) fn query(
         Some(near) => by_likeness(durable, &wanted, &near, now),
     }?;
     if found.matched == 0 {
-        found.hint = Vocabulary::of(&durable.index(), now).explain_absent(query);
+        found.hint =
+            Vocabulary::of(&durable.index(), now, CameraNames::new()).explain_absent(query);
     }
     Ok(found)
 }
@@ -362,7 +368,12 @@ mod tests {
             Some("no entry has the camera \"roof\"; cameras are gate")
         );
         assert_eq!(hint(json!({"class": "CAR", "zone": "tür 2"})), None);
-        let words = find(&durable, "zebras", &at(0).to_zoned(jiff::tz::TimeZone::UTC));
+        let words = find(
+            &durable,
+            "zebras",
+            &at(0).to_zoned(jiff::tz::TimeZone::UTC),
+            CameraNames::new(),
+        );
         let refused = words.unwrap_err().to_string();
         assert!(
             refused.ends_with("classes are car, person, truck; cameras are gate"),
@@ -509,7 +520,7 @@ mod tests {
         }
         let find = |text: &str, seconds| {
             let now = at(seconds).to_zoned(jiff::tz::TimeZone::UTC);
-            find(&durable, text, &now).map(|found| found.matches.matched)
+            find(&durable, text, &now, CameraNames::new()).map(|found| found.matches.matched)
         };
         assert_eq!(find("cars today", 59).ok(), Some(2));
         assert_eq!(find("persons today", 59).ok(), Some(1));

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{Timestamp, Zoned};
-use watchkeeper_english::{past, singulars};
+use watchkeeper_english::{range, singulars};
 
 use crate::entry::Retention;
 use crate::error::ArchiveError;
@@ -42,13 +42,18 @@ pub(crate) struct Vocabulary {
     /// Each with its spellings; also those of which all entries have expired since the last sweep.
     collections: BTreeMap<String, Vec<String>>,
     cameras: BTreeSet<String>,
+    /// Names that users gave cameras, with the ID of each.
+    given: CameraNames,
     classes: BTreeSet<String>,
     zones: BTreeSet<String>,
 }
 
+/// Names of cameras and the ID of each, in lower case.
+pub type CameraNames = BTreeMap<String, String>;
+
 impl Vocabulary {
-    /// The names of entries that have not expired.
-    pub(crate) fn of(index: &Index, now: Timestamp) -> Self {
+    /// The names of entries that have not expired; `given`: those that cameras have beside IDs.
+    pub(crate) fn of(index: &Index, now: Timestamp, given: CameraNames) -> Self {
         let facts = index.facts(now.as_microsecond());
         let names = |name: fn(&Facts) -> &Option<String>| -> BTreeSet<String> {
             let names: BTreeSet<_> = facts.iter().filter_map(|f| name(f).clone()).collect();
@@ -62,6 +67,7 @@ impl Vocabulary {
         Self {
             collections,
             cameras: names(|facts| &facts.camera),
+            given,
             classes: names(|facts| &facts.class),
             zones: names(|facts| &facts.zone),
         }
@@ -90,6 +96,11 @@ impl Vocabulary {
             let known = list_names(all, known);
             Some(format!("no entry has the {one} {name:?}; {known}"))
         })
+    }
+
+    /// Returns the ID of the camera that has this ID or name.
+    fn camera(&self, name: &str) -> Option<&String> {
+        self.cameras.get(name).or_else(|| self.given.get(name))
     }
 
     /// Returns the collection of this spelling, or else the only one of another.
@@ -166,8 +177,8 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Query,
     let lists = known.list();
     let remedy = format!(
         "{why}: name a class, camera, zone, collection or time that entries have, or a \
-         \"text\" in quotation marks, one of each kind; for dates use the conditions since and \
-         until (--since 2023-01-01T00:00 --until 2024-01-01T00:00) instead of words; {lists}"
+         \"text\" in quotation marks, one of each kind; times are yesterday evening, last week, \
+         since 2026-03-01, in March 2026, or --since 2026-03-01T08:00; {lists}"
     );
     Err(ArchiveError::field("words", text, remedy))
 }
@@ -178,7 +189,7 @@ fn is_filler(word: &str) -> bool {
 
 /// Whether a condition got a second value. A query has one of each kind, joined by "and".
 fn contradicts(before: &Query, after: &Query) -> bool {
-    let had_span = before.since.is_some();
+    let had_span = before.since.or(before.until).is_some();
     differs(before.class.as_ref(), &after.class)
         || differs(before.camera.as_ref(), &after.camera)
         || differs(before.zone.as_ref(), &after.zone)
@@ -259,10 +270,7 @@ impl Reader<'_> {
             self.query.text = self.words.first().map(|word| word.written.clone());
             return 1;
         }
-        let time = match self.take_since() {
-            0 => self.take_time(),
-            count => count,
-        };
+        let time = self.take_time();
         if time > 0 {
             return time;
         }
@@ -301,8 +309,13 @@ impl Reader<'_> {
         1
     }
 
-    /// Reads `the last 5 photos` or `newest 5`: so many entries of an order.
+    /// Reads `the last 5 photos`, `newest 5` or `5 newest`: so many entries of an order.
     fn take_number(&mut self) -> usize {
+        let number_first = self.word(0).parse().ok().zip(order(self.word(1)));
+        if let Some((limit @ 1..=MAX_LIMIT, order)) = number_first {
+            (self.query.limit, self.order) = (Some(limit), Some(order));
+            return 2;
+        }
         let limit = self.word(1).parse().ok();
         let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
         let is_end = |word| ENTRIES.contains(&word) || ["", "in", "from", "at"].contains(&word);
@@ -348,18 +361,17 @@ impl Reader<'_> {
         before + 1
     }
 
-    /// Reads `camera` and its name, or `in` or `from` and a collection whose name is a word for a
-    /// kind.
+    /// Reads `camera` or `collection` and its name, or `in` or `from` and a collection whose name
+    /// is a word for a kind.
     fn take_named(&mut self) -> usize {
-        let name = self.word(1).to_owned();
-        match self.word(0) {
-            "camera" if self.known.cameras.contains(&name) => self.query.camera = Some(name),
-            "in" | "from" if kind(&name).is_some() => {
-                let written = self.words.get(1).map_or("", |word| &word.written);
-                match self.known.collection(written) {
-                    Some(collection) => self.query.pattern = Some(collection.clone()),
-                    None => return 0,
-                }
+        let name = self.word(1);
+        let written = self.words.get(1).map_or("", |word| &word.written);
+        let (camera, collection) = (self.known.camera(name), self.known.collection(written));
+        match (self.word(0), camera, collection) {
+            ("camera", Some(camera), _) => self.query.camera = Some(camera.clone()),
+            ("collection", _, Some(name)) => self.query.pattern = Some(name.clone()),
+            ("in" | "from", _, Some(collection)) if kind(name).is_some() => {
+                self.query.pattern = Some(collection.clone());
             }
             _ => return 0,
         }
@@ -376,14 +388,17 @@ impl Reader<'_> {
             let find = |names: &BTreeSet<String>| {
                 singulars(&phrase).find(|form| names.contains(form.as_str()))
             };
-            let is_camera = known.cameras.contains(&phrase)
+            let camera = singulars(&phrase)
+                .find_map(|form| known.camera(&form))
+                .cloned();
+            let is_camera = known.camera(&phrase).is_some()
                 && (self.word(count) == "camera" || self.query.class.is_some());
             if is_camera {
-                self.query.camera = Some(phrase);
+                self.query.camera = camera;
             } else if let Some(class) = find(&known.classes) {
                 self.query.class = Some(class);
-            } else if let Some(camera) = find(&known.cameras) {
-                self.query.camera = Some(camera);
+            } else if camera.is_some() {
+                self.query.camera = camera;
             } else if let Some(zone) = find(&known.zones) {
                 self.query.zone = Some(zone);
             } else if let Some(collection) = known.collection(&self.phrase(count)) {
@@ -396,30 +411,15 @@ impl Reader<'_> {
         0
     }
 
-    /// Reads `since` and a span of time, which then has no end.
-    fn take_since(&mut self) -> usize {
-        let all = self.words;
-        let ("since", Some(rest)) = (self.word(0), all.get(1..)) else {
-            return 0;
-        };
-        self.words = rest;
-        let time = self.take_time();
-        self.words = all;
-        if time == 0 {
-            return 0;
-        }
-        self.query.until = None;
-        time + 1
-    }
-
-    /// Reads a span of time.
+    /// Reads a range of time; one that lasts until now has no end.
     fn take_time(&mut self) -> usize {
         let words: Vec<&str> = self.words.iter().map(|word| word.lower.as_str()).collect();
-        let Some((span, count)) = past(&words, self.now) else {
+        let Some((range, count)) = range(&words, self.now) else {
             return 0;
         };
-        self.query.since = Some(span.from.timestamp());
-        self.query.until = span.until.map(|until| until.timestamp());
+        let until = range.until.filter(|until| until != self.now);
+        self.query.since = range.from.map(|from| from.timestamp());
+        self.query.until = until.map(|until| until.timestamp());
         count
     }
 }
@@ -441,6 +441,7 @@ mod tests {
             ]
             .into(),
             cameras: set(&["gate", "dock-2"]),
+            given: [("loading dock".to_owned(), "dock-2".to_owned())].into(),
             classes: set(&["car", "person", "bus"]),
             zones: set(&["bay 2", "door"]),
         }
@@ -517,6 +518,7 @@ mod tests {
             ("newest 3 in deliveries", 3, Order::Newest),
             ("the oldest 20 clips at the gate", 20, Order::Oldest),
             ("last 5 cars", 5, Order::Newest),
+            ("5 newest cars", 5, Order::Newest),
         ] {
             let found = read(text).unwrap();
             assert_eq!((found.limit, found.order), (Some(limit), order), "{text}");
@@ -583,16 +585,58 @@ mod tests {
     }
 
     #[test]
-    fn since_has_no_end() {
-        for (text, since) in [
-            ("cars since last week", "2026-11-15T23:00:00Z"),
-            ("cars since yesterday", "2026-11-23T23:00:00Z"),
-            ("cars since monday", "2026-11-22T23:00:00Z"),
+    fn range_of_time_bounds_a_query() {
+        for (text, since, until) in [
+            ("cars since last week", Some("2026-11-15T23:00:00Z"), None),
+            ("cars since yesterday", Some("2026-11-23T23:00:00Z"), None),
+            ("cars in the last week", Some("2026-11-18T11:00:00Z"), None),
+            (
+                "cars yesterday and today",
+                Some("2026-11-23T23:00:00Z"),
+                None,
+            ),
+            ("cars before 2023-05-06", None, Some("2023-05-05T22:00:00Z")),
+            (
+                "deliveries from 2023",
+                Some("2022-12-31T23:00:00Z"),
+                Some("2023-12-31T23:00:00Z"),
+            ),
+            (
+                "cars in November 2012",
+                Some("2012-10-31T23:00:00Z"),
+                Some("2012-11-30T23:00:00Z"),
+            ),
         ] {
             let found = read(text, &known(), &now()).unwrap();
-            assert_eq!(found.since, Some(since.parse().unwrap()), "{text}");
-            assert_eq!(found.until, None, "{text}");
+            let at = |text: Option<&str>| text.map(|text| text.parse().unwrap());
+            assert_eq!((found.since, found.until), (at(since), at(until)), "{text}");
         }
+    }
+
+    #[test]
+    fn camera_has_the_name_that_users_gave_it() {
+        for text in [
+            "cars this week at the Loading Dock",
+            "5 newest pictures from the loading dock",
+        ] {
+            let found = read(text, &known(), &now()).unwrap();
+            assert_eq!(found.camera.as_deref(), Some("dock-2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn collection_is_named_behind_its_word_too() {
+        for text in [
+            "collection deliveries",
+            "everything of the collection Deliveries",
+        ] {
+            let found = read(text, &known(), &now()).unwrap();
+            assert_eq!(found.pattern.as_deref(), Some("Deliveries"), "{text}");
+        }
+        assert_refused(
+            "cars of the collection moon",
+            "\"collection\", \"moon\" are",
+        );
     }
 
     #[test]
@@ -632,15 +676,13 @@ mod tests {
     #[test]
     fn date_that_is_not_understood_is_refused_beside_a_name() {
         for (text, date) in [
-            ("deliveries from 2023", "\"2023\" is"),
-            ("cars in 2012-05", "\"2012-05\" is"),
-            ("cars before 2023-05-06", "\"before\", \"2023-05-06\" are"),
+            ("deliveries 2023", "\"2023\" is"),
             ("cars at the gate in December", "\"December\" is"),
             ("cars on 6 may", "\"6\", \"may\" are"),
             ("cars in May first", "\"May first\" is"),
         ] {
             let refused = read(text, &known(), &now()).unwrap_err().to_string();
-            assert!(refused.contains("--since"), "{refused}");
+            assert!(refused.contains("since 2026-03-01"), "{refused}");
             assert_refused(text, date);
         }
         let mut known = known();
@@ -660,9 +702,9 @@ mod tests {
                 "2026-11-25T05:00:00Z",
             ),
             (
-                "cars this morning",
-                "2026-11-25T05:00:00Z",
-                "2026-11-25T11:00:00Z",
+                "cars yesterday morning",
+                "2026-11-24T05:00:00Z",
+                "2026-11-24T11:00:00Z",
             ),
             (
                 "cars last weekend",

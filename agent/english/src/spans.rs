@@ -63,9 +63,8 @@ pub fn past(words: &[&str], now: &Zoned) -> Option<(Span, usize)> {
 
 /// Reads days at the front of `words`: the first, the day after the last one (absent where today
 /// is one of them), and the number of words.
-pub fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> {
-    let since_monday = i64::from(today.weekday().to_monday_zero_offset());
-    let monday = today.checked_sub(since_monday.days()).ok()?;
+fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> {
+    let monday = monday_of(today)?;
     let (month, year) = (today.first_of_month(), today.first_of_year());
     let one = |day: Date| Some((day, (day != today).then_some(day.tomorrow().ok()?)));
     let before = |end: Date, span: jiff::Span| Some((end.checked_sub(span).ok()?, Some(end)));
@@ -91,7 +90,7 @@ pub fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> 
 
 /// Reads `last 3 days`, `past two months` or `last hour` at the front of `words`: when it began,
 /// and the number of words. `last week`, `last month` and `last year` are those of the calendar.
-pub fn within(words: &[&str], now: &Zoned) -> Option<(Zoned, usize)> {
+pub(crate) fn within(words: &[&str], now: &Zoned) -> Option<(Zoned, usize)> {
     let ([first, rest @ ..], true) = (words, matches!(words.first(), Some(&("last" | "past"))))
     else {
         return None;
@@ -99,23 +98,35 @@ pub fn within(words: &[&str], now: &Zoned) -> Option<(Zoned, usize)> {
     let written = rest.first().and_then(|word| number(word));
     let count = 2 + usize::from(written.is_some());
     let unit = singular(words.get(count - 1)?);
-    let is_of_calendar = written.is_none() && *first == "last";
+    let is_long = ["week", "month", "year"].contains(&unit.as_str());
     // `the past weeks` are of no known number.
     if written.is_none() && words.get(count - 1) != Some(&unit.as_str()) {
         return None;
     }
-    let number = written.unwrap_or(1);
-    let span = match unit.as_str() {
-        "minute" => number.minutes(),
-        "hour" => number.hours(),
-        "day" => number.days(),
-        _ if is_of_calendar => return None,
-        "week" => number.weeks(),
-        "month" => number.months(),
-        "year" => number.years(),
-        _ => return None,
-    };
+    if written.is_none() && *first == "last" && is_long {
+        return None;
+    }
+    let span = units(&unit, written.unwrap_or(1))?;
     Some((now.checked_sub(span).ok()?, count))
+}
+
+/// A number of units of time.
+pub(crate) fn units(unit: &str, number: i64) -> Option<jiff::Span> {
+    match unit {
+        "minute" => Some(number.minutes()),
+        "hour" => Some(number.hours()),
+        "day" => Some(number.days()),
+        "week" => Some(number.weeks()),
+        "month" => Some(number.months()),
+        "year" => Some(number.years()),
+        _ => None,
+    }
+}
+
+/// The Monday of a day's week.
+pub(crate) fn monday_of(day: Date) -> Option<Date> {
+    let since_monday = i64::from(day.weekday().to_monday_zero_offset());
+    day.checked_sub(since_monday.days()).ok()
 }
 
 /// Minutes since midnight from when to when a part of a day is.
@@ -131,7 +142,7 @@ pub fn part_of_day(word: &str) -> Option<(i64, i64)> {
 
 /// The day of this name on which a part of the day has begun: `day` or, of the week, the one a week
 /// before. None where that part is still to come.
-pub fn begun(day: Date, part: (i64, i64), name: &str, now: DateTime) -> Option<Date> {
+fn begun(day: Date, part: (i64, i64), name: &str, now: DateTime) -> Option<Date> {
     let begin = day.at(0, 0, 0, 0).checked_add(part.0.minutes()).ok()?;
     match begin <= now {
         true => Some(day),
@@ -139,11 +150,11 @@ pub fn begun(day: Date, part: (i64, i64), name: &str, now: DateTime) -> Option<D
     }
 }
 
-fn weekday(word: &str) -> Option<Weekday> {
+pub(crate) fn weekday(word: &str) -> Option<Weekday> {
     strtime::parse("%A", word).ok()?.weekday()
 }
 
-fn number(word: &str) -> Option<i64> {
+pub(crate) fn number(word: &str) -> Option<i64> {
     let number = match number_word(word) {
         Some(number) => i64::from(number),
         None => word.parse().ok()?,

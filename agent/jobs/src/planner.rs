@@ -7,10 +7,12 @@
 //! Not here: where templates are kept ([`crate::template_store`]), language models.
 
 mod arrangement;
+mod camera_words;
 mod conditions;
 mod job_request;
 mod likeness;
 mod not_understood;
+mod objects;
 mod pattern;
 mod refine;
 mod request;
@@ -26,10 +28,10 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
-use conditions::ObjectCount;
 pub use job_request::is_job_request;
 use likeness::{GROUP_ALIKE, Like, RANK_ALIKE, Sets, TAG};
 pub use not_understood::NotUnderstood;
+use objects::ObjectCount;
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
 use request::{Request, Source};
@@ -178,8 +180,8 @@ fn build(text: &str, request: &Request) -> Plan {
 fn clean(chain: &mut Chain, request: &Request) {
     let wanted = conditions(request);
     if !wanted.is_empty() {
-        let reason = match &request.camera {
-            Some(camera) if wanted.contains_key("camera") => {
+        let reason = match request.cameras.as_slice() {
+            [camera] if wanted.contains_key("camera") => {
                 format!("those that are meant; {camera} is a camera that EXIF names")
             }
             _ => "those that are meant".to_owned(),
@@ -203,8 +205,12 @@ fn clean(chain: &mut Chain, request: &Request) {
     }
     // Last: the picture that is kept of a burst must meet all conditions.
     if conditions.without_duplicates == Some(true) {
+        let params = match request.best_of_burst {
+            None | Some("quality") => json!({}),
+            Some(order) => json!({"by": order}),
+        };
         let reason = "one picture of each burst";
-        chain.add_on_pictures("unique", "find_duplicates", json!({}), reason);
+        chain.add_on_pictures("unique", "find_duplicates", params, reason);
         chain.is_measured = true;
     }
     let orders = [request.order, request.best.map(|(_, by)| by)];
@@ -321,18 +327,24 @@ fn best(chain: &mut Chain, request: &Request) {
 /// The conditions of a request that are checked without pixels.
 fn conditions(request: &Request) -> Map<String, Value> {
     let mut conditions = Map::new();
-    // Of events the tool brings only those.
-    if !matches!(request.source, Source::Events { .. }) {
+    let mut texts = request.conditions.texts(false);
+    // Of events the tool brings only those of a time and of one camera.
+    let is_of_events = matches!(request.source, Source::Events { .. });
+    match request.cameras.as_slice() {
+        [one] if !is_of_events => {
+            conditions.insert("camera".to_owned(), json!(one));
+        }
+        [] | [_] => {}
+        several => texts.push(format!("camera is {}", several.join(" or "))),
+    }
+    if !is_of_events {
         let Range { since, until } = request.range;
         let times = [("since", since), ("until", until)];
         let times = times
             .iter()
             .filter_map(|(name, at)| Some((*name, (*at)?.to_string())));
         conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
-        let camera = request.camera.as_deref().map(Value::from);
-        conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
     }
-    let texts = request.conditions.texts(false);
     conditions.extend((!texts.is_empty()).then(|| ("where".to_owned(), json!(texts))));
     conditions
 }
@@ -360,10 +372,14 @@ fn source(chain: &mut Chain, request: &Request) {
         }
         Source::Events { what, since } => {
             let mut params = json!({"since": since.to_string(), "folder": "events"});
+            let camera = request
+                .cameras
+                .first()
+                .filter(|_| request.cameras.len() == 1);
             let more = [
                 ("what", what.clone()),
                 ("until", request.range.until.map(|until| until.to_string())),
-                ("camera", request.camera.clone()),
+                ("camera", camera.cloned()),
             ];
             for (name, value) in more {
                 if let Some(value) = value {
@@ -377,7 +393,7 @@ fn source(chain: &mut Chain, request: &Request) {
                 "the pictures that events{} have kept",
                 of.unwrap_or_default()
             );
-            let reason = match &request.camera {
+            let reason = match camera {
                 Some(camera) => format!("{kept}; {camera} is the ID of a camera of the box"),
                 None => kept,
             };
@@ -796,7 +812,7 @@ mod tests {
             ("photos in ./a from last summer", "\"summer\""),
             (
                 "photos in ./a without unicorns",
-                "\"unicorns\" (no installed detector finds unicorns)",
+                "\"unicorns\" (no installed detector finds unicorns, and no condition",
             ),
             (
                 "yesterday's photos of the gat without unicorns",
@@ -819,7 +835,6 @@ mod tests {
             ),
             ("organise ./a by day, album called June 2016", "\"2016\""),
             ("the 2 best of each burst in ./a", "\"burst\""),
-            ("the sharpest of each burst in ./a", "\"burst\""),
             ("all the photos of each burst in ./a", "\"burst\""),
             (
                 "organise ./a by day, keep the best photo of each day and of each burst",
@@ -839,7 +854,6 @@ mod tests {
             ("organise ./a by day, the best of each month", "\"month\""),
             ("photos of the camera called b in ./a", "\"called\""),
             ("photos of the shed by month", "\"shed\""),
-            ("photos of the gate and the löading dock by day", "\"gate\""),
             ("photos in ./a with duplicates", "\"duplicates\""),
             ("photos in ./a with captions", "\"captions\""),
             ("photos of the gate with a caption", "\"caption\""),
@@ -925,15 +939,194 @@ mod tests {
             ("delete the blurred ones of ./a", "or delete an original"),
             (
                 "photos of ./a from 17/11/2026",
-                "not understood: \"17/11/2026\" (a date is written as 2026-11-17); for example",
+                "not understood: \"17/11/2026\" (a date is written as 2026-11-17 or 17 November 2026)",
             ),
             (
                 "photos of ./a called \"Trip\"",
-                "(a name stands behind \"album called\"); for example",
+                "(a name stands behind \"album called\")",
             ),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn refusal_shows_the_forms_for_words_of_that_kind() {
+        for (text, forms) in [
+            (
+                "photos in ./a between 2026-11-20 and 2026-11-16",
+                "; times: yesterday,",
+            ),
+            ("photos in ./a except 20 November", "; times: yesterday,"),
+            ("photos in ./a of the X100", "; cameras: taken with"),
+            (
+                "all the photos of each burst in ./a",
+                "; bursts: the best photo",
+            ),
+            ("photos larger than 100 kB in ./a", "; sizes: at least"),
+            (
+                "contact sheets of ./a by day",
+                "; a job makes one contact sheet",
+            ),
+            ("the crispest 3 of ./a", "; choices: the 3 best"),
+            ("photos in ./a by mood", "; groups are by year,"),
+            ("my vacation photos in ./a", "; what pictures show: with"),
+        ] {
+            let error = plan(text, now(), &names()).unwrap_err().to_string();
+            assert!(error.contains(forms), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn order_that_is_said_decides_which_pictures_are_kept() {
+        let kept = |order: &str, count: u64| format!("select_best by=\"{order}\" count={count}");
+        for (text, expected) in [
+            ("photos of ./a newest first, only 5", kept("newest", 5)),
+            ("./a, only 5, oldest first", kept("oldest", 5)),
+            ("5 photos of ./a, newest first", kept("newest", 5)),
+            (
+                "./a by camera, newest first, keep 2 of each",
+                kept("newest", 2),
+            ),
+            ("the first 5 photos in ./a sorted by name", kept("name", 5)),
+            ("the 3 best of ./a, newest first", kept("quality", 3)),
+            ("the first 5 photos in ./a", kept("oldest", 5)),
+            ("the top 3 of ./a by sharpness", kept("sharpness", 3)),
+            ("best 3 of ./a by exposure", kept("exposure", 3)),
+            ("./a, one per day, sharpest", kept("sharpness", 1)),
+            ("two per month, the sharpest, of ./a", kept("sharpness", 2)),
+            ("at most 2 photos of each day of ./a", kept("quality", 2)),
+            ("no more than 2 photos per day of ./a", kept("quality", 2)),
+            ("the best sharp photo of ./a", kept("quality", 1)),
+            ("the 4 most recent photos of ./a", kept("newest", 4)),
+        ] {
+            let found = steps(text);
+            assert!(found.contains(&expected), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn one_of_each_burst_is_kept_by_any_order() {
+        let list = "list_pictures folder=\"./a\"";
+        for (text, expected) in [
+            ("keep one of each burst of ./a", "find_duplicates → album"),
+            (
+                "a copy of each burst's sharpest in ./a",
+                "find_duplicates by=\"sharpness\" → album",
+            ),
+            (
+                "the best photo of each burst in ./a by month",
+                "find_duplicates → group by=\"month\" → album",
+            ),
+            (
+                "remove the duplicates from ./a and keep the best one",
+                "find_duplicates → album",
+            ),
+            (
+                "remove the duplicates from ./a and keep the best one of each day",
+                "find_duplicates → group by=\"day\" → select_best by=\"quality\" count=1 → album",
+            ),
+        ] {
+            assert_eq!(steps(text), format!("{list} → {expected}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_may_be_a_time_a_camera_or_a_format() {
+        let filter = |conditions: &str| {
+            format!("list_pictures folder=\"./a\" → filter where=[\"{conditions}\"] → album")
+        };
+        let last_week = "time is not 2026-11-16T00:00:00 to 2026-11-23T00:00:00";
+        for (text, expected) in [
+            ("photos in ./a not last week", last_week),
+            ("photos in ./a except those taken last week", last_week),
+            (
+                "photos in ./a except those of camera \"EOS R5\"",
+                "camera is not EOS R5",
+            ),
+            (
+                "photos in ./a except those of camera Nikon",
+                "camera is not Nikon",
+            ),
+            (
+                "photos in ./a but none by the Canon EOS R5",
+                "camera is not Canon EOS R5",
+            ),
+            (
+                "photos in ./a not by the Nikon D850 or the iPhone 12",
+                "camera is not Nikon D850 or iPhone 12",
+            ),
+            ("photos in ./a except those at night", "hour is not 22-6"),
+            ("everything in ./a but the PNG files", "format is not png"),
+            (
+                "photos in ./a taken with the iPhone 12 or the Nikon D850",
+                "camera is iPhone 12 or Nikon D850",
+            ),
+        ] {
+            assert_eq!(steps(text), filter(expected), "{text}");
+        }
+        assert_eq!(
+            steps("leave out anything blurred of ./a"),
+            "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 → album"
+        );
+        let of_two = steps("photos of the gate and the löading dock by day");
+        let expected = "filter where=[\"camera is gate or dock-2\"] → group";
+        assert!(of_two.contains(expected), "{of_two}");
+    }
+
+    #[test]
+    fn noun_behind_of_or_before_photos_is_what_pictures_show() {
+        for text in [
+            "photos of a car in ./a",
+            "photos of the car in ./a",
+            "car photos in ./a",
+            "photos of cars in ./a",
+        ] {
+            let expected = "list_pictures folder=\"./a\" → find_objects class=\"car\" → album";
+            assert_eq!(steps(text), expected);
+        }
+        let events = steps("yesterday's delivery photos by hour");
+        assert!(events.contains("what=\"delivery\""), "{events}");
+        for text in [
+            "photos of the car park in ./a",
+            "photos of cars and people in ./a",
+        ] {
+            assert!(plan(text, now(), &names()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn word_that_names_the_folder_too_describes_its_photos() {
+        for text in [
+            "organise my vacation photos in /srv/vacation-2025 by day",
+            "organise the vacation pictures of the collection vacations by day",
+        ] {
+            assert!(plan(text, now(), &names()).is_ok(), "{text}");
+        }
+        assert!(plan("my vacation photos in ./a by day", now(), &names()).is_err());
+    }
+
+    #[test]
+    fn polite_words_mean_nothing() {
+        for text in [
+            "I need the ten sharpest pictures of ./a",
+            "Could you make a contact sheet of ./a?",
+            "I would like you to split ./a by camera",
+            "one album per camera of ./a",
+            "get rid of the blurry photos in ./a and group the rest by day",
+            "find duplicates among the photos in ./a",
+            "./a by month per camera",
+        ] {
+            steps(text);
+        }
+        assert!(plan("photos of us in ./a", now(), &names()).is_err());
+        for text in [
+            "please sort ./a into folders, one per day",
+            "./a, one album for each day",
+        ] {
+            let expected = "list_pictures folder=\"./a\" → group by=\"day\" → album";
+            assert_eq!(steps(text), expected, "{text}");
         }
     }
 
@@ -1012,7 +1205,7 @@ mod tests {
         here.cameras.add("gate", None);
         assert!(refused(&here).contains("models pull ssd-mobilenet-v2"));
         here.classes = vec!["dog".to_owned()];
-        assert!(refused(&here).contains("no installed detector finds people"));
+        assert!(refused(&here).contains("no installed detector finds people,"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Conditions on what is known of a picture: `width >= 1000`, `camera is not gate`.
 //!
 //! - The form is `FIELD COMPARISON VALUE`. `is` takes texts joined by `or`, or a range of numbers
-//!   without its end. A range of hours may pass midnight: `hour is 22-6`.
+//!   or times without its end. A range of hours may pass midnight: `hour is 22-6`.
 //! - `not` negates a comparison: `hour not >= 19`.
 //! - A picture whose value is not known meets negations and `is unknown` only.
 //! - A value that no picture can have is refused.
@@ -21,16 +21,14 @@ enum Field {
     Number(fn(&Picture) -> Option<f64>),
     /// A [`Field::Number`] of measured pictures.
     Score(fn(&Picture) -> Option<f64>),
+    Time(fn(&Picture) -> Option<DateTime>),
 }
 
 const FIELDS: [(&str, Field); 18] = [
     ("camera", Field::Text(|picture| picture.camera.clone())),
     ("class", Field::Text(|picture| picture.class.clone())),
     ("zone", Field::Text(|picture| picture.zone.clone())),
-    (
-        "time",
-        Field::Text(|picture| Some(picture.taken?.to_string())),
-    ),
+    ("time", Field::Time(|picture| picture.taken)),
     (
         "place",
         Field::Text(|picture| Some(format!("{:?}", picture.place?))),
@@ -111,6 +109,11 @@ enum Test {
         to: f64,
         is: bool,
     },
+    During {
+        from: DateTime,
+        to: DateTime,
+        is: bool,
+    },
     Compared {
         by: Comparison,
         with: f64,
@@ -169,7 +172,10 @@ impl Condition {
     fn new(name: &str, test: Test) -> Option<Self> {
         let (name, field) = FIELDS.into_iter().find(|(known, _)| *known == name)?;
         let is_text = matches!(field, Field::Text(_));
+        let is_time = matches!(field, Field::Time(_));
         let fits = match &test {
+            Test::During { from, to, .. } => is_time && from < to,
+            Test::Within { .. } | Test::Compared { .. } if is_time => false,
             Test::Known(_) => true,
             Test::OneOf { texts, .. } => is_text && texts.iter().all(|text| can_be(name, text)),
             Test::Within { from, to, .. } => !is_text && (from <= to || name == "hour"),
@@ -208,6 +214,7 @@ impl Condition {
     pub fn lacks_value(&self, picture: &Picture) -> bool {
         let is_known = match self.field {
             Field::Text(read) => read(picture).is_some(),
+            Field::Time(read) => read(picture).is_some(),
             Field::Number(read) | Field::Score(read) => read(picture).is_some(),
         };
         !is_known && !self.is_met(picture) && self.test != Test::Known(true)
@@ -217,6 +224,7 @@ impl Condition {
     pub fn is_met(&self, picture: &Picture) -> bool {
         match self.field {
             Field::Text(read) => self.is_met_by_text(read(picture).as_deref()),
+            Field::Time(read) => self.is_met_by_time(read(picture)),
             Field::Number(read) | Field::Score(read) => self.is_met_by_number(read(picture)),
         }
     }
@@ -249,15 +257,25 @@ impl Condition {
                 };
                 value.is_some_and(fits) == is
             }
-            Test::OneOf { .. } => false,
+            Test::OneOf { .. } | Test::During { .. } => false,
+        }
+    }
+
+    fn is_met_by_time(&self, value: Option<DateTime>) -> bool {
+        match &self.test {
+            Test::Known(is) => value.is_some() == *is,
+            Test::During { from, to, is } => {
+                value.is_some_and(|value| *from <= value && value < *to) == *is
+            }
+            _ => false,
         }
     }
 }
 
-/// Returns whether a field may have a text. Times and places are known or not.
+/// Returns whether a field may have a text. Places are known or not.
 fn can_be(name: &str, text: &str) -> bool {
     let values: &[&str] = match name {
-        "time" | "place" => &[],
+        "place" => &[],
         "weekday" => &[
             "monday",
             "tuesday",
@@ -308,10 +326,18 @@ fn read(text: &str) -> Option<Condition> {
         "is known" => [Some(Test::Known(true)), None],
         "is unknown" => [Some(Test::Known(false)), None],
         // A camera may be named 22-6.
+        rest if name == "time" => [time_test(rest), None],
         rest => [number_test(rest), text_test(rest)],
     };
     let mut tests = tests.into_iter().flatten();
     tests.find_map(|test| Condition::new(name, test))
+}
+
+fn time_test(text: &str) -> Option<Test> {
+    let (is, span) = after_is(text)?;
+    let (from, to) = span.split_once(" to ")?;
+    let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+    Some(Test::During { from, to, is })
 }
 
 fn text_test(text: &str) -> Option<Test> {
@@ -452,6 +478,34 @@ mod tests {
     }
 
     #[test]
+    fn time_is_within_a_span_without_its_end_or_outside() {
+        for (text, taken, expected) in [
+            ("time is 2026-11-16 to 2026-11-23", "2026-11-16T00:00", true),
+            (
+                "time is 2026-11-16 to 2026-11-23",
+                "2026-11-23T00:00",
+                false,
+            ),
+            (
+                "time is not 2026-11-16 to 2026-11-23",
+                "2026-11-22T23:59",
+                false,
+            ),
+            (
+                "time is not 2026-11-16 to 2026-11-23",
+                "2026-11-23T00:00",
+                true,
+            ),
+        ] {
+            let condition: Condition = text.parse().unwrap();
+            let met = condition.is_met(&picture("/a", Some(taken)));
+            assert_eq!(met, expected, "{text}: {taken}");
+        }
+        let outside: Condition = "time is not 2026-11-16 to 2026-11-23".parse().unwrap();
+        assert!(outside.is_met(&picture("/a", None)));
+    }
+
+    #[test]
     fn hours_of_a_range_may_pass_midnight() {
         let condition: Condition = "hour is 22-6".parse().unwrap();
         for (time, expected) in [
@@ -480,6 +534,8 @@ mod tests {
             "width is 2000-1000",
             "place is Berlin",
             "time is 2026",
+            "time is 2026-11-23 to 2026-11-16",
+            "time > 2026",
             "weekday is sunnday",
             "weekday is sunday or moonday",
             "shape is portrat",

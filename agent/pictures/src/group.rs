@@ -2,7 +2,7 @@
 //!
 //! - Every picture is in exactly one group; those without the needed value are in one of their own,
 //!   the last.
-//! - Groups are ordered by their first picture's instant, then by name.
+//! - Groups are ordered by their first picture's instant, then by name; weekdays from Monday on.
 //! - Gaps are measured between instants ([`Picture::instant`]).
 
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub struct Group {
 pub enum By {
     Year,
     Month,
+    /// Week of the ISO calendar, which begins on Monday.
+    Week,
     Day,
     Hour,
     /// Day of the week, such as all Mondays.
@@ -65,9 +67,17 @@ pub fn group(pictures: Vec<Picture>, by: By, zone: &TimeZone) -> Vec<Group> {
         let pictures = group.pictures.iter();
         pictures.filter_map(|p| p.instant(zone)).min()
     };
-    groups.sort_by(|a, b| {
-        let time = |group: &Group| (first(group).is_none(), first(group));
-        (time(a), &a.name).cmp(&(time(b), &b.name))
+    let weekday = |group: &Group| {
+        let taken = group
+            .pictures
+            .first()
+            .filter(|_| by == By::Weekday)?
+            .taken?;
+        Some(taken.weekday().to_monday_zero_offset())
+    };
+    groups.sort_by_cached_key(|group| {
+        let first = first(group);
+        (weekday(group), first.is_none(), first, group.name.clone())
     });
     if !unknown.is_empty() {
         groups.push(without(describe(by), unknown));
@@ -125,6 +135,7 @@ const fn describe(by: By) -> &'static str {
     match by {
         By::Year => "year",
         By::Month => "month",
+        By::Week => "week",
         By::Day => "day",
         By::Hour => "hour",
         By::Weekday => "weekday",
@@ -148,6 +159,7 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
     match by {
         By::Year => time("%Y"),
         By::Month => time("%Y-%m"),
+        By::Week => time("%G-W%V"),
         By::Day => time("%Y-%m-%d"),
         By::Hour => time("%Y-%m-%d %H h"),
         By::Weekday => time("%A"),
@@ -272,6 +284,18 @@ mod tests {
     }
 
     #[test]
+    fn weekdays_begin_on_monday_and_weeks_are_of_the_iso_calendar() {
+        // A Friday, the Sunday behind it and the Monday of the next week.
+        let days = ["2027-01-01", "2027-01-03", "2027-01-04"];
+        let pictures = days.map(|day| picture(day, Some(&format!("{day}T10:00:00"))));
+        let groups = group(pictures.to_vec(), By::Weekday, &TimeZone::UTC);
+        let expected = [("Monday", 1), ("Friday", 1), ("Sunday", 1)];
+        assert_eq!(names(&groups), expected);
+        let groups = group(pictures.to_vec(), By::Week, &TimeZone::UTC);
+        assert_eq!(names(&groups), [("2026-W53", 2), ("2027-W01", 1)]);
+    }
+
+    #[test]
     fn gap_is_between_neighbours_in_time() {
         let at = |minute| format!("2026-03-01T10:{minute:02}:00");
         let pictures = [0, 4, 8, 20].map(|minute| picture(&at(minute), Some(&at(minute))));
@@ -382,7 +406,8 @@ mod tests {
                 let taken = minute.map(|m| format!("2026-03-01T{:02}:{:02}:00", m / 60, m % 60));
                 picture(&n.to_string(), taken.as_deref())
             }).collect();
-            for by in [By::Gap { minutes: gap }, By::Hour, By::Day, By::Camera, By::Folder] {
+            let gap = By::Gap { minutes: gap };
+            for by in [gap, By::Hour, By::Day, By::Week, By::Camera, By::Folder] {
                 let groups = group(pictures.clone(), by, &TimeZone::UTC);
                 let mut files: Vec<String> = groups.into_iter()
                     .flat_map(|group| group.pictures).map(|picture| picture.file).collect();

@@ -27,7 +27,8 @@ pub fn rank(pictures: &mut [Picture], order: Order, zone: &TimeZone) {
     pictures.sort_by(|a, b| compare(a, b, order, zone).then_with(|| a.file.cmp(&b.file)));
 }
 
-fn compare(a: &Picture, b: &Picture, order: Order, zone: &TimeZone) -> Ordering {
+/// Compares two pictures; the one that comes first is less.
+pub fn compare(a: &Picture, b: &Picture, order: Order, zone: &TimeZone) -> Ordering {
     let known_first = |a: bool, b: bool| b.cmp(&a);
     match order {
         Order::Score(part) => {

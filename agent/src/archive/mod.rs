@@ -3,7 +3,7 @@
 //!
 //! - [`service`]: the verbs. [`sources`]: reading what an ingest names. [`roots`]: files below
 //!   allowed folders. [`web`]: one GET. [`media`]: media of references. [`journal`]: a record as
-//!   references. [`follow`]: its feed. [`embed`]: embeddings.
+//!   references. [`follow`]: its feed. [`embed`]: embeddings. [`camera_names`]: names of cameras.
 //!
 //! Invariants:
 //! - An archive that can't be opened is reported at each request; the agent runs on.
@@ -11,6 +11,7 @@
 //!   a configured name.
 //! - A reference enters with its metadata only; its content stays with the runtime.
 
+mod camera_names;
 mod embed;
 mod follow;
 mod journal;

@@ -32,6 +32,7 @@ use watchkeeper_assistant::wording::counted;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ArchiveConfig, S3Config, SecretSource};
 
+use super::camera_names::camera_names;
 use super::embed::{self, Progress};
 use super::sources::Sources;
 use super::{follow, media};
@@ -305,8 +306,9 @@ impl ArchiveService {
     /// As [`Archive::find`].
     pub async fn find(&self, words: String) -> Result<Found, ArchiveError> {
         let archive = self.archive().await?;
-        let found = archive.find(words, Zoned::now()).await;
-        found.map_err(|error| self.explain(archive, error))
+        let cameras = camera_names(&self.0.runtime).await;
+        let found = archive.find(words, Zoned::now(), cameras);
+        found.await.map_err(|error| self.explain(archive, error))
     }
 
     /// Names why an entry has no embedding, where embeddings are made.

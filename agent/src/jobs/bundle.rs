@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use watchkeeper_bundle::archive::is_name_byte;
 use watchkeeper_bundle::write::Contents;
@@ -16,6 +17,8 @@ use watchkeeper_pictures::folder::JOB_MARKER;
 
 /// Deepest folder below the output folder.
 const MAX_DEPTH: usize = 8;
+/// Longest time by which a file may seem newer than the end of its step.
+const CLOCK_SLACK: Duration = Duration::from_secs(2);
 /// Most bytes of the original name in the name of a file.
 const MAX_STEM: usize = 60;
 
@@ -52,6 +55,8 @@ pub fn collect(job: &JobFolder) -> Result<Contents, JobFolderError> {
                 if !is_there && !contents.is_missing(written) {
                     let why = format!("the step {step} wrote it, and it is no longer there");
                     contents.add_missing(written, why);
+                } else if is_there {
+                    compare_files(&mut contents, job, step, line.at_ms);
                 }
             }
         }
@@ -74,6 +79,27 @@ pub fn describe(job: &JobFolder, contents: &Contents) -> JobBundle {
 fn add(contents: &mut Contents, name: &str, path: &Path, original: Option<String>) {
     if let Err(error) = contents.add_path(name, path, original) {
         contents.add_missing(name, error.to_string());
+    }
+}
+
+/// States which files of a step that ended at this time are gone or were changed.
+fn compare_files(contents: &mut Contents, job: &JobFolder, step: &str, at_ms: i64) {
+    let ended = Duration::from_millis(u64::try_from(at_ms).unwrap_or_default());
+    let ended = SystemTime::UNIX_EPOCH.checked_add(ended.saturating_add(CLOCK_SLACK));
+    let Some(ended) = ended else {
+        return;
+    };
+    for written in job.files_of(step) {
+        let shown = written.display().to_string();
+        let found = fs::symlink_metadata(job.info().output.join(&written));
+        let why = match found.and_then(|found| found.modified()) {
+            Ok(modified) if modified <= ended => continue,
+            Ok(_) => format!("as the step {step} wrote it: the file there was changed later"),
+            Err(_) => format!("the step {step} wrote it, and it is no longer there"),
+        };
+        if !contents.is_missing(&shown) {
+            contents.add_missing(shown, why);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -587,13 +588,14 @@ fn job_bundle_holds_plan_log_results_and_files() -> anyhow::Result<()> {
     fs::write(bench.path("plan.yaml"), PLAN)?;
     let mut command = person::command(&bench)?;
     command
-        .args(["job", "run", "plan.yaml", "--json"])
+        .args(["job", "run", "plan.yaml", "--output", "made", "--json"])
         .current_dir(bench.path(""));
     let out = command.output()?;
     ensure!(out.status.success(), "{}", text(&out));
     let begun = watchkeeper_tests::daemons::json_lines(&out.stdout)?;
     let job = begun.iter().find_map(|object| object["job"].as_str());
-    let path = export(&bench, job.context("a job")?, "job.tar", &[])?;
+    let job = job.context("a job")?;
+    let path = export(&bench, job, "job.tar", &[])?;
 
     let (_, fingerprint) = key(&bench)?;
     let bundle = fs::read(&path)?;
@@ -629,6 +631,19 @@ fn job_bundle_holds_plan_log_results_and_files() -> anyhow::Result<()> {
     assert_eq!(
         is_sound(&bench, &pack(&forged)?, &fingerprint)?,
         [false, false]
+    );
+
+    // A file that is newer than the end of its step is not the one that the step wrote.
+    let sheet = fs::File::options()
+        .append(true)
+        .open(bench.path("made/all pictures.jpg"))?;
+    sheet.set_modified(SystemTime::now() + Duration::from_secs(60))?;
+    let path = export(&bench, job, "changed.tar", &[])?;
+    let shown = text(&evidence(&bench, &["verify", &path.display().to_string()])?);
+    let missing = "missing: all pictures.jpg";
+    assert!(
+        shown.contains(missing) && shown.contains("was changed later"),
+        "{shown}"
     );
     Ok(())
 }

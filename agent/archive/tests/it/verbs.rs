@@ -2,6 +2,7 @@
 
 use jiff::Zoned;
 use watchkeeper_archive::query::Order;
+use watchkeeper_archive::words::CameraNames;
 use watchkeeper_archive::{
     Archive, ArchiveError, EmbeddingOutcome, Metadata, NewEntry, Query, Retention, Selection,
 };
@@ -202,7 +203,7 @@ async fn words_and_likeness_find_entries() {
     embed(&archive, "one", vector).await;
     ingest(&archive, "yard/c.jpg", b"plain").await;
     let found = archive
-        .find("cars today".to_owned(), Zoned::now())
+        .find("cars today".to_owned(), Zoned::now(), CameraNames::new())
         .await
         .unwrap();
     assert_eq!(found.matches.entries[0].name, name("yard/a.jpg"));

@@ -117,6 +117,7 @@ fn describe_answer(answer: &Answer) -> String {
     match answer {
         Answer::Ingested(done) => describe_ingest(done),
         Answer::Matches(matches) => describe_matches(matches),
+        Answer::Found(found) if found.query.limit.is_some() => describe_some(&found.matches),
         Answer::Found(found) => describe_matches(&found.matches),
         Answer::Collections { collections } if collections.is_empty() => {
             "The archive is empty".to_owned()
@@ -172,6 +173,18 @@ fn describe_matches(found: &Matches) -> String {
     }
 }
 
+/// Describes as many matches as were asked for.
+fn describe_some(found: &Matches) -> String {
+    let count = found.entries.len() as u64;
+    match count == found.matched {
+        true => describe_matches(found),
+        false => {
+            let shown = names(&found.entries, count, 10);
+            format!("{count} of {} that match: {shown}", found.matched)
+        }
+    }
+}
+
 /// The first names of `count` entries, and how many are left out.
 fn names(entries: &[Entry], count: u64, most: usize) -> String {
     let names = entries.iter().take(most).map(|entry| entry.name.as_str());
@@ -199,6 +212,16 @@ mod tests {
             serde_json::from_value(entry).unwrap()
         };
         let entries: Vec<Entry> = (0..12).map(entry).collect();
+        let mut found = Matches {
+            entries: entries[..2].to_vec(),
+            matched: 101,
+            next: None,
+            likeness: Vec::new(),
+            hint: None,
+        };
+        assert_eq!(describe_some(&found), "2 of 101 that match: yard/0, yard/1");
+        found.matched = 2;
+        assert_eq!(describe_some(&found), "2 match: yard/0, yard/1");
         assert_eq!(names(&entries[..2], 2, 10), "yard/0, yard/1");
         let cut = names(&entries, 16, 10);
         assert!(cut.contains("yard/9 and 6 more, see"), "{cut}");

@@ -92,7 +92,8 @@ pub(crate) enum JobAction {
     },
     /// Remove old jobs beyond the bounds of the configuration (`[agent.job_limits]`).
     Prune,
-    /// Print the trajectory of a job: state, action, result and reward of each attempt, as JSON.
+    /// Print the trajectory of a job: state, action, result and reward of each attempt that ended,
+    /// as JSON.
     Export {
         /// ID of the job, or the first characters of it.
         id: String,

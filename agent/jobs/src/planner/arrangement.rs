@@ -2,7 +2,8 @@
 
 use super::conditions::Conditions;
 use super::likeness::Sets;
-use super::unread_words::{BLURRED, Words};
+use super::self_standing::{COMPARISONS, SCORES};
+use super::unread_words::{BLURRED, DUPLICATES, Words};
 use super::words::{
     Choice, EACH, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler,
     is_picture_noun, is_plural, is_single, number,
@@ -25,6 +26,8 @@ pub(super) const FEW: u64 = 10;
 pub(super) struct Selection {
     pub(super) conditions: Conditions,
     pub(super) duplicates: Option<Sets>,
+    /// The order whose first picture is kept of each burst.
+    pub(super) best_of_burst: Option<&'static str>,
     pub(super) by: Vec<&'static str>,
     pub(super) best: Option<(u64, &'static str)>,
     pub(super) is_best_of_all: bool,
@@ -46,16 +49,21 @@ impl Words {
     ) -> Selection {
         let is_each = self.has_each();
         let is_blurred_apart = self.blurred_apart();
+        let duplicates_at = (0..self.len()).find(|at| self.is_one(*at, &DUPLICATES));
         let mut conditions = self.conditions(names);
         let duplicates = self.duplicate_sets();
         let order = self.shown_order();
         self.read_last_as_newest();
-        let choice = self.choice();
+        let choice = self.choice(order, names);
         let best = choice.map(|choice| {
-            let order = choice.order.unwrap_or("quality");
+            let order = choice.order.or(order).unwrap_or("quality");
             (choice.count.unwrap_or(FEW), order)
         });
         let is_of_event = !is_folder && self.of_each("event");
+        let is_one = choice.is_some_and(|choice| choice.count.is_none_or(|count| count == 1));
+        let says_burst = is_one && self.of_each("burst");
+        // Beside it another "of each" is a second choice.
+        let is_of_two = says_burst && self.has_each();
         let grouping = self.grouping(is_bounded);
         let place = grouping.as_ref().map(|(place, _)| *place);
         let is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
@@ -63,9 +71,13 @@ impl Words {
         by.extend(is_blurred_apart.then_some("sharpness"));
         let is_in_total =
             choice.is_some_and(|choice| choice.count.is_some()) && self.take(&["in", "total"]);
-        // The step that drops duplicates keeps the best of each burst. Beside groups the number
-        // belongs to those.
-        let is_of_burst = best == Some((1, "quality")) && by.is_empty() && self.of_each("burst");
+        let is_of_set = is_one && by.is_empty() && self.keeps_behind(choice, duplicates_at);
+        let is_of_set = is_of_set && conditions.without_duplicates == Some(true);
+        if is_of_set {
+            self.take(&["of", "each"]);
+        }
+        // The step that drops duplicates keeps the best of each burst.
+        let is_of_burst = says_burst || is_of_set;
         if is_of_burst {
             conditions.without_duplicates = Some(true);
         }
@@ -74,26 +86,34 @@ impl Words {
         let refused = [
             // "The best of each" means nothing where there are no groups.
             (by.is_empty() && self.find(&["each"]).is_some(), "each"),
+            (is_of_two, "burst"),
             (is_of_event && !is_one_of_event, "event"),
-            // Only a refinement takes them back.
-            (conditions.without_duplicates == Some(false), "duplicates"),
-            // All of a set are wanted, and one of it would be kept.
-            (
-                duplicates.is_some() && (best.is_some() || conditions.without_duplicates.is_some()),
-                "duplicates",
-            ),
-            (conditions.min_sharpness == Some(None), "blurred"),
+            // Of wanted sets all are shown.
+            (duplicates.is_some() && best.is_some(), "duplicates"),
         ];
         let refused = refused.iter().filter(|(is_refused, _)| *is_refused);
+        let refused = refused.map(|(_, word)| *word);
+        let refused = refused.chain(conditions.refused(duplicates.is_some()));
         Selection {
+            refused: refused.map(str::to_owned).collect(),
             conditions,
             duplicates,
+            best_of_burst: best.map(|(_, order)| order).filter(|_| is_of_burst),
             by,
             best: best.filter(|_| !is_of_burst && !is_one_of_event),
             is_best_of_all: is_in_total || is_number_first && !is_each,
             order,
-            refused: refused.map(|(_, word)| (*word).to_owned()).collect(),
         }
+    }
+
+    /// `remove the duplicates and keep the best one`, which is of each set.
+    fn keeps_behind(&self, choice: Option<Choice>, duplicates_at: Option<usize>) -> bool {
+        choice
+            .zip(duplicates_at)
+            .is_some_and(|(choice, duplicates_at)| {
+                let mut before = choice.place.saturating_sub(2)..choice.place;
+                duplicates_at < choice.place && before.any(|at| self.stands(at, &["keep"]))
+            })
     }
 
     /// `the blurred ones apart` or `put the blurred photos in a separate folder`.
@@ -126,7 +146,7 @@ impl Words {
     /// its place too.
     pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<Grouping> {
         let mut found: Option<Grouping> = None;
-        for place in 0..self.0.len() {
+        for place in 0..self.len() {
             let begins = ["by", "each", "per", "every"];
             let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
             let is_of = place > 0 && self.get(place - 1).is_some_and(|word| word == "of");
@@ -140,7 +160,7 @@ impl Words {
                 continue;
             };
             let mut by = vec![first];
-            let joins = |at: &usize| self.is_one(*at, &["and", "then"]);
+            let joins = |at: &usize| self.is_one(*at, &["and", "then", "per"]);
             let joint = (behind..self.len()).take_while(joins).count();
             let is_nested = (behind..behind + joint).any(|at| self.stands(at, &["then"]));
             let by_again = usize::from(self.stands(behind + joint, &["by"]));
@@ -184,7 +204,7 @@ impl Words {
             let has_number = self.get(place + 1).and_then(number).is_some();
             let noun = self.get(place + 1 + usize::from(has_number));
             let is_newest = self.stands(place, &["last"]) && noun.is_some_and(is_picture_noun);
-            if is_newest && let Some(word) = self.0.get_mut(place) {
+            if is_newest && let Some(word) = self.words.get_mut(place) {
                 *word = Some("newest".to_owned());
             }
         }
@@ -208,19 +228,27 @@ impl Words {
     }
 
     /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
-    pub(super) fn choice(&mut self) -> Option<Choice> {
+    /// `first` is the first in the order that is shown, if one is said.
+    pub(super) fn choice(
+        &mut self,
+        shown: Option<&'static str>,
+        names: &KnownNames,
+    ) -> Option<Choice> {
         let order = ORDERS.iter().find_map(|(word, order)| {
             let place = self.find(&[word])?;
-            (!self.puts_objects_first(place)).then_some((place, *order))
+            let order = Some(*order).filter(|_| *word != "first" || shown.is_none());
+            (!self.puts_objects_first(place)).then_some((place, order))
         });
         let Some((place, order)) = order else {
-            return self.kept_number();
+            return self.kept_number(names);
         };
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
         let number_after = self.get(place + 1).and_then(number);
         let of_each = self.stands(place + 1, &["of", "each"]);
-        let is_one = of_each || self.get(place + 1).is_some_and(is_single);
+        // "The best sharp photo": conditions are used up.
+        let next = (place + 1..self.len()).find_map(|at| self.get(at));
+        let is_one = of_each || next.is_some_and(is_single);
         self.use_up(place, 1);
         if self.stands(place + 1, &["one"]) {
             self.use_up(place + 1, 1);
@@ -237,11 +265,23 @@ impl Words {
             _ if is_one => Some(1),
             _ => None,
         };
-        Some(Choice {
+        let is_by = |score: &&str| order == Some("quality") && self.find(&["by", score]).is_some();
+        let score = SCORES.into_iter().find(is_by);
+        if let Some(score) = score {
+            self.take(&["by", score]);
+        }
+        let order = score.or(order);
+        let choice = Choice {
             place,
             count,
-            order: Some(order),
-        })
+            order,
+        };
+        let kept = choice
+            .count
+            .is_none()
+            .then(|| self.kept_number(names))
+            .flatten();
+        Some(kept.map_or(choice, |kept| Choice { order, ..kept }))
     }
 
     /// Whether `first` ends a phrase such as `cars first`: an order by what pictures show, which no
@@ -254,31 +294,39 @@ impl Words {
         is_object && self.stands(place, &["first"]) && !is_counted && !is_of_each
     }
 
-    /// `keep one picture of each day`: a number after a verb of choice, or `a photo per day`.
-    fn kept_number(&mut self) -> Option<Choice> {
-        for place in 0..self.len() {
-            let noun = self.get(place + 1).filter(|word| is_picture_noun(word));
-            let count = match self.get(place).and_then(number) {
-                None if self.stands(place, &["a"]) && noun.is_some() => Some(1),
-                count => count,
-            };
-            let behind = place + 1 + usize::from(noun.is_some());
-            let is_of = self.is_one(behind, &["of", "from", "for"]);
-            let is_of_each = self.is_one(behind + usize::from(is_of), &EACH);
-            if let Some(count) = count.filter(|_| is_of_each) {
-                self.use_up(place, 1);
-                return Some(Choice::of_number(place, count));
-            }
-        }
-        let verbs = ["keep", "pick", "choose", "select", "only"];
-        for place in 0..self.0.len() {
-            let skipped = usize::from(self.stands(place + 1, &["only"]));
-            let count = self.get(place + 1 + skipped).and_then(number);
-            if let Some(count) = count.filter(|_| self.is_one(place, &verbs)) {
-                self.use_up(place + 1 + skipped, 1);
-                return Some(Choice::of_number(place, count));
-            }
-        }
-        None
+    /// A number without a word for the best: `keep 5`, `a photo per day`, `two of each` or `5
+    /// photos`, perhaps behind "at most".
+    fn kept_number(&mut self, names: &KnownNames) -> Option<Choice> {
+        let is_of_each = |place: usize, noun: usize| {
+            let behind = place + 1 + noun;
+            let is_of = self.is_one(behind, &["of", "from", "for", "in"]);
+            self.is_one(behind + usize::from(is_of), &EACH)
+        };
+        let is_kept = |place: usize| {
+            let verbs = ["keep", "pick", "choose", "select", "only"];
+            place > 0 && self.is_one(place - 1, &verbs)
+        };
+        let counted = |place: usize| {
+            let is_noun = self.get(place + 1).is_some_and(is_picture_noun);
+            let is_each = is_of_each(place, usize::from(is_noun));
+            let count = self.get(place).and_then(number);
+            let one = (is_noun && is_each && self.stands(place, &["a"])).then_some(1);
+            let is_read = is_each || is_kept(place) || is_noun;
+            count
+                .filter(|_| is_read)
+                .or(one)
+                .map(|count| (place, count))
+        };
+        let mut free = (0..self.len()).filter(|at| !self.is_in_camera(*at, &names.cameras));
+        let (place, count) = free.find_map(counted)?;
+        let limits = COMPARISONS
+            .iter()
+            .filter(|(_, comparison)| *comparison == "<=");
+        let limit = limits
+            .map(|(words, _)| words)
+            .find(|words| place >= words.len() && self.stands(place - words.len(), words));
+        let begin = place - limit.map_or(0, |words| words.len());
+        self.use_up(begin, place + 1 - begin);
+        Some(Choice::of_number(place, count))
     }
 }

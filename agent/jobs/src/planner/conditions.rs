@@ -2,47 +2,18 @@
 //!
 //! - A condition is a field of a picture with a test, or a number of objects in it. Behind a word
 //!   such as "with" or "without" comes what a picture has or lacks; a time of the day, a weekday, a
-//!   shape, a size and a format stand for themselves.
+//!   shape, a size and a format stand for themselves. A time may be what a negation is about.
 //! - "And", "or" and "but" continue a condition. A negation reaches a bare noun behind "and" or
 //!   "or", and nothing else. "Or" between what pictures have is not understood.
 //! - Two values of one field are joined or refused: no picture has both.
-//! - "Two people" are exactly two; "people" are one at least.
 
 use watchkeeper_pictures::scores::SHARP;
 
+use super::objects::ObjectCount;
 use super::self_standing::{SCORES, Test};
-use super::unread_words::{BLURRED, DUPLICATES, Words};
-use super::words::{NEGATIONS, is_filler, is_picture_word, is_plural, number};
+use super::unread_words::{BETWEEN, BLURRED, DUPLICATES, TAKEN, Words};
+use super::words::{NEGATIONS, Range, is_filler, is_picture_word, is_plural};
 use crate::cameras::KnownNames;
-
-/// A number of objects of a class that pictures show.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ObjectCount {
-    pub(super) class: String,
-    /// `=`, `>=` and the like.
-    pub(super) comparison: &'static str,
-    pub(super) number: u64,
-}
-
-impl ObjectCount {
-    pub(super) const fn some(class: String) -> Self {
-        Self {
-            class,
-            comparison: ">=",
-            number: 1,
-        }
-    }
-
-    /// Returns whether it asks for no object.
-    pub(super) fn is_none(&self) -> bool {
-        (self.comparison, self.number) == ("<", 1)
-    }
-
-    /// Returns whether it asks for one object at least.
-    pub(super) fn is_any(&self) -> bool {
-        (self.comparison, self.number) == (">=", 1)
-    }
-}
 
 /// What a request asks of each picture.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -109,6 +80,16 @@ impl Conditions {
         self.min_sharpness.flatten()
     }
 
+    /// Words that a request can't mean: only a refinement takes conditions back, and duplicates are
+    /// shown or dropped.
+    pub(super) fn refused(&self, shows_duplicates: bool) -> impl Iterator<Item = &'static str> {
+        let is_taken_back = self.without_duplicates == Some(false);
+        let is_both = shows_duplicates && self.without_duplicates.is_some();
+        let duplicates = (is_taken_back || is_both).then_some("duplicates");
+        let blurred = (self.min_sharpness == Some(None)).then_some("blurred");
+        duplicates.into_iter().chain(blurred)
+    }
+
     /// Adds later conditions, which replace those on the same field or class.
     pub(super) fn extend(&mut self, later: Self) {
         let is_of = |test: &Test, field: &str| test.field == field;
@@ -133,7 +114,7 @@ impl Conditions {
 const WITH_VALUES: [&str; 3] = ["weekday", "format", "shape"];
 
 /// Nouns of what a file may say of itself, and the field.
-const METADATA: [(&[&str], &str); 14] = [
+const METADATA: [(&[&str], &str); 15] = [
     (&["gps", "data"], "place"),
     (&["gps", "position"], "place"),
     (&["gps", "location"], "place"),
@@ -143,6 +124,7 @@ const METADATA: [(&[&str], &str); 14] = [
     (&["coordinates"], "place"),
     (&["position"], "place"),
     (&["place"], "place"),
+    (&["known", "place"], "place"),
     (&["date"], "time"),
     (&["time"], "time"),
     (&["timestamp"], "time"),
@@ -192,7 +174,15 @@ impl Words {
             return Some(end);
         }
         let Some((mut sense, begin)) = self.opening(place) else {
-            return self.standing_alone(place, all);
+            let shown = self.shown_noun(place, known);
+            return match shown {
+                Some((shown, end)) => {
+                    all.shown.push(shown);
+                    self.use_up(place, end - place);
+                    Some(end)
+                }
+                None => self.standing_alone(place, all),
+            };
         };
         let Some(mut end) = self.possession(begin, sense, known, all) else {
             let (noun, end) = self.unknown_object(begin, known)?;
@@ -244,6 +234,8 @@ impl Words {
         sense: Sense,
         known: &KnownNames,
     ) -> Option<(Sense, usize)> {
+        // "Blurred photos and duplicates".
+        let place = place + usize::from(self.get(place).is_some_and(is_picture_word));
         if !self.is_one(place, &["and", "or", "but", "nor"]) {
             return None;
         }
@@ -291,6 +283,10 @@ impl Words {
     /// `with`, `that have`, `without`, `that do not show` and the like: the sense of what follows,
     /// and its place.
     fn opening(&self, place: usize) -> Option<(Sense, usize)> {
+        // "No more than 2 of each day" is a number.
+        if self.comparison(place).is_some() {
+            return None;
+        }
         let is_relative = self.is_one(place, &["that", "which"]);
         let negated = match () {
             () if self.stands(place + 1, &["do", "not"]) => 2,
@@ -305,7 +301,10 @@ impl Words {
             () if self.is_one(place, &["with", "having", "showing", "containing"]) => {
                 (true, place + 1)
             }
-            () if self.is_one(place, &NEGATIONS) => (false, place + 1),
+            () if self.is_in(place, NEGATIONS) => (false, place + 1),
+            () if self.stands(place, &["but"]) && self.find(&["everything"]).is_some() => {
+                (false, place + 1)
+            }
             () => return None,
         };
         let has_no = self.is_one(end, &["no", "not"]);
@@ -318,7 +317,7 @@ impl Words {
     }
 
     /// The place of a noun behind its articles.
-    fn noun(&self, place: usize) -> usize {
+    pub(super) fn noun(&self, place: usize) -> usize {
         let articles = ["a", "an", "the", "any", "all", "near"];
         let noun = (place..self.len()).find(|at| !self.is_one(*at, &articles));
         noun.unwrap_or(self.len())
@@ -345,126 +344,72 @@ impl Words {
             all.without_duplicates = Some(!is_wanted);
             return Some(noun + 1);
         }
-        if self.is_one(noun, &BLURRED) {
+        let denied = match is_wanted {
+            true => noun,
+            false => self.denied(place),
+        };
+        if self.is_one(denied, &BLURRED) {
             match is_wanted {
                 true => all.min_sharpness = Some(None),
                 false => all.raise_sharpness(SHARP),
             }
-            return Some(noun + 1);
+            return Some(denied + 1);
         }
         if let Some((field, length)) = self.metadata(noun).filter(|_| !sense.is_removal) {
             all.add(Test::is(field, if is_wanted { "known" } else { "unknown" }))?;
             return Some(noun + length);
         }
-        if let Some((shown, end)) = self.shown(place, is_wanted, known) {
+        let shows = ["with", "having", "showing", "show", "containing", "of"];
+        let object = denied + usize::from(!is_wanted && self.is_one(denied, &shows));
+        let found = self.shown(place, is_wanted, known);
+        if let Some((shown, end)) = found.or_else(|| self.shown(object, is_wanted, known)) {
             all.shown.push(shown);
             return Some(end);
         }
-        let begin = noun + usize::from(self.is_one(noun, &["taken", "made", "shot"]));
-        if let Some((test, end)) = self.test(begin) {
-            all.add(Test { is_wanted, ..test })?;
-            return Some(end);
-        }
-        if is_wanted {
-            return None;
-        }
-        let (name, end) = self.excluded_camera(place, known)?;
-        let test = Test::is("camera", &name);
+        let begin = denied + usize::from(self.is_one(denied, &TAKEN));
+        let (test, end) = match self.test(begin) {
+            Some(found) => found,
+            None if is_wanted => return None,
+            None => self
+                .denied_time(place, begin)
+                .or_else(|| self.denied_camera(denied, known))?,
+        };
         all.add(Test { is_wanted, ..test })?;
         Some(end)
     }
 
-    /// `of the gate` or `taken with the Canon EOS R5` behind a negation: the camera, and the place
-    /// behind.
-    fn excluded_camera(&self, place: usize, known: &KnownNames) -> Option<(String, usize)> {
-        let before = ["of", "from", "by", "the", "camera", "those"];
-        let camera = (place..self.len()).find(|at| !self.is_one(*at, &before));
-        let camera = camera.and_then(|at| Some((at, self.known_camera_at(at, &known.cameras)?)));
-        match camera {
-            Some((at, (id, length))) => {
-                let end = at + length;
-                Some((id, end + usize::from(self.stands(end, &["camera"]))))
-            }
-            None => self.negated_camera(place),
-        }
+    /// The place of what a negation denies: `except those at night`, `leave out anything blurred`.
+    fn denied(&self, place: usize) -> usize {
+        let denied = (place..self.len()).find(|at| !self.is_in(*at, BETWEEN));
+        denied.unwrap_or(self.len())
     }
 
-    /// `people`, `a car`, `at least two dogs` or `3 or more cars` of known classes.
-    fn shown(
-        &self,
-        place: usize,
-        is_wanted: bool,
-        known: &KnownNames,
-    ) -> Option<(ObjectCount, usize)> {
-        let (comparison, count, noun) = self.quantity(place);
-        let class = |length: usize| {
-            let words: Option<Vec<&str>> = (noun..noun + length).map(|at| self.get(at)).collect();
-            let name = known.class_of(&words?.join(" "));
-            let mut classes = known.classes.iter();
-            let class = classes.find(|class| class.eq_ignore_ascii_case(&name))?;
-            Some((class.clone(), noun + length))
-        };
-        let (class, end) = class(2).or_else(|| class(1))?;
-        let comparison = match (is_wanted, comparison, count) {
-            (true, ..) => comparison,
-            (false, "=", 1) | (false, ">=", _) => "<",
-            (false, ">", _) => "<=",
-            (false, "<=", _) => ">",
-            (false, "<", _) => ">=",
-            (false, ..) => return None,
-        };
-        let shown = ObjectCount {
-            class,
-            comparison,
-            number: count,
-        };
-        Some((shown, end))
+    /// `last week` or `in 2026` behind a negation, at its begin or behind `those taken`.
+    fn denied_time(&self, place: usize, taken: usize) -> Option<(Test, usize)> {
+        let found = self.range_at(place).or_else(|| self.range_at(taken));
+        let (Range { since, until }, end) = found?;
+        let span = format!("{} to {}", since?, until?);
+        Some((Test::is("time", &span), end))
     }
 
-    /// A comparison, its number, and the place behind; without a number one at least.
-    fn quantity(&self, place: usize) -> (&'static str, u64, usize) {
-        let count = |at: usize| self.get(at).and_then(number);
-        if let Some((comparison, at)) = self.comparison(place)
-            && let Some(number) = count(at)
-        {
-            return (comparison, number, at + 1);
-        }
-        let only = place + usize::from(self.stands(place, &["only"]));
-        if let Some(number) = count(only) {
-            let or =
-                |words: &[&str]| self.stands(only + 1, &["or"]) && self.is_one(only + 2, words);
-            return match () {
-                () if or(&["more"]) => (">=", number, only + 3),
-                () if or(&["fewer", "less"]) => ("<=", number, only + 3),
-                () => ("=", number, only + 1),
-            };
-        }
-        match () {
-            () if self.stands(place, &["a", "single"]) => ("=", 1, place + 2),
-            () if self.is_one(place, &["several", "multiple"]) => (">=", 2, place + 1),
-            () => (
-                ">=",
-                1,
-                place + usize::from(self.is_one(place, &["a", "an", "any"])),
-            ),
-        }
-    }
-
-    /// A noun with an article or in the plural that names no class, and the place behind it.
-    fn unknown_object(&self, place: usize, known: &KnownNames) -> Option<(String, usize)> {
-        let (_, _, at) = self.quantity(place);
-        let noun = self.get(at)?;
-        let is_other = is_filler(noun)
-            || number(noun).is_some()
-            || SCORES.iter().any(|score| self.stands(at, &[score]))
-            || self.is_one(at, &["or", "nor", "but", "not", "no"])
-            || known.has_class(&known.class_of(noun));
-        let is_object = !is_other && (at > place || is_plural(noun));
-        is_object.then(|| (noun.to_owned(), at + 1))
+    /// `of the gate` or `taken with the Canon EOS R5` behind a negation.
+    fn denied_camera(&self, place: usize, known: &KnownNames) -> Option<(Test, usize)> {
+        let leads = ["of", "from", "by", "with", "on", "at"];
+        let is_lead = |at: &usize| self.is_one(*at, &leads) || self.is_one(*at, &TAKEN);
+        let begin = (place..self.len()).find(|at| !is_lead(at))?;
+        let (names, end) = self.cameras_at(begin, &known.cameras)?;
+        let named = begin + usize::from(self.stands(begin, &["the"]));
+        let is_known = self.known_camera_at(named, &known.cameras).is_some();
+        let is_model = |(_, end): (String, usize)| {
+            self.lead_of_model(begin, end).is_some() || self.has_maker(begin, end)
+        };
+        let is_meant = is_known || self.camera_model(begin).is_none_or(is_model);
+        is_meant.then(|| (Test::is("camera", &names.join(" or ")), end))
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 
@@ -483,7 +428,7 @@ mod tests {
 
     /// The conditions of a request, and the words that are left.
     fn read(text: &str) -> String {
-        let mut words = Words::new(text);
+        let mut words = Words::new(text, "2026-11-28T15:00:00".parse().unwrap());
         let conditions = words.conditions(&known());
         let Conditions {
             shown,

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use jiff::fmt::strtime;
+use watchkeeper_english::one_of;
+
+use super::camera_words::{is_maker, is_number_of_model};
 use super::self_standing::SCORES;
 use super::unread_words::{BLURRED, DUPLICATES};
-use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder, is_plural};
+use super::words::{GROUPINGS, NEGATIONS, ORDERS, VIDEOS, is_folder, is_plural, number};
 use crate::cameras::{CameraNames, KnownNames};
 
 /// Rules and classes that a refusal names.
@@ -65,15 +69,17 @@ impl NotUnderstood {
             true if names.classes.is_empty() => {
                 "no detector is installed; `watchkeeper models pull ssd-mobilenet-v2`".to_owned()
             }
-            true => format!("no installed detector finds {noun}"),
+            true => format!("no installed detector finds {noun}, and no condition has that name"),
         };
         let near = near_camera(&words, &names.cameras);
         words.push(noun.to_owned());
+        // "Except 20 November" asks for a year.
         let hint = match near {
-            Some(near) => format!("{near} {why}"),
-            None => why,
+            _ if is_of_time(&noun.to_lowercase()) => None,
+            Some(near) => Some(format!("{near} {why}")),
+            None => Some(why),
         };
-        Self::new(words, Some(hint))
+        Self::new(words, hint)
     }
 }
 
@@ -82,6 +88,9 @@ fn known_events(words: &[String], names: &KnownNames) -> Option<String> {
     let noun = words.iter().find(|word| is_plural(word))?;
     if !names.are_of_runtime() {
         return Some("start the runtime, or try again: it knows the rules and classes".to_owned());
+    }
+    if names.of_events(noun, &names.class_of(noun)).is_some() {
+        return Some("events are of one class or rule: name one".to_owned());
     }
     let known = names.rules.iter().chain(&names.classes);
     let (shown, number) = (known.clone().take(MAX_NAMES), known.count());
@@ -116,7 +125,8 @@ fn remedies(words: &[String]) -> Vec<&'static str> {
     let is_date =
         |word: &str| word.contains('/') && word.chars().all(|c| c.is_ascii_digit() || c == '/');
     let is_quoted = |word: &String| word.starts_with('"');
-    let is_name = has(&["called", "named"]) && words.iter().any(is_quoted);
+    let is_called = has(&["called", "named"]);
+    let is_name = is_called && words.iter().any(is_quoted);
     let is_path =
         |word: &String| is_folder(word) && !is_date(word) && !(is_name && is_quoted(word));
     let remedies = [
@@ -130,9 +140,13 @@ fn remedies(words: &[String]) -> Vec<&'static str> {
         ),
         (
             words.iter().any(|word| is_date(word)),
-            "a date is written as 2026-11-17",
+            "a date is written as 2026-11-17 or 17 November 2026",
         ),
         (is_name, "a name stands behind \"album called\""),
+        (
+            is_called && words.iter().any(|word| word.contains('/')),
+            "the name of what is made has no slash and does not begin with a dot",
+        ),
         (
             words.iter().any(is_path),
             "a request reads one folder; --output names the one to write",
@@ -161,18 +175,111 @@ impl fmt::Display for NotUnderstood {
             write!(f, "{joint}not understood: {}", quoted.join(", "))?;
         }
         let hints = hint.iter().map(String::as_str).chain(remedies(words));
-        for hint in hints {
+        let hints: Vec<&str> = hints.collect();
+        for hint in &hints {
             write!(f, " ({hint})")?;
         }
-        f.write_str(
-            "; for example: organise ./photos by day and keep the 3 best of each, \
-             or: the best 10 pictures of last week's cars. Groups are by ",
-        )?;
-        let groupings: Vec<&str> = GROUPINGS.iter().map(|(word, _)| *word).collect();
-        let orders: Vec<&str> = ORDERS.iter().map(|(word, _)| *word).collect();
-        let (groupings, orders) = (groupings.join(", "), orders.join(", "));
-        write!(f, "{groupings}; choices are the {orders}")
+        match words.as_slice() {
+            _ if !names_pictures => write!(f, "; for example: {EXAMPLE}"),
+            words if hints.is_empty() => write!(f, "; {}", forms_of(words)),
+            _ => Ok(()),
+        }
     }
+}
+
+/// Requests that are understood.
+const EXAMPLE: &str = "organise ./photos by day and keep the 3 best of each, or: the best 10 \
+                       pictures of last week's cars";
+
+/// Kinds of words that no rule has read, and the forms that rules do read.
+const KINDS: [(fn(&str) -> bool, &str); 10] = [
+    (
+        is_of_time,
+        "times: yesterday, Friday night, last week, the last 3 days, two weeks ago, since \
+         2026-03-01, from 1 June 2016 to 31 August 2018, in March 2023, after 18:00, on Sundays; a \
+         date has its year",
+    ),
+    (
+        |word| is_maker(word) || is_number_of_model(word) || one_of("camera|phone|taken", word),
+        "cameras: taken with the Canon EOS R5, by the D850, of camera \"EOS R5\", iPhone photos; \
+         one of the box by its ID or name",
+    ),
+    (
+        |word| {
+            one_of(
+                "burst|bursts|duplicate|duplicates|copy|copies|similar",
+                word,
+            )
+        },
+        "bursts: the best photo of each burst, without duplicates, find the duplicates",
+    ),
+    (
+        |word| {
+            one_of(
+                "kb|mb|size|larger|smaller|bigger|pixels|bytes|resolution",
+                word,
+            )
+        },
+        "sizes: at least 2 megapixels, wider than 1000 pixels",
+    ),
+    (
+        |word| one_of("contact|sheet|sheets", word),
+        "a job makes one contact sheet, of all its pictures",
+    ),
+    (
+        |word| {
+            let is_order = ORDERS.iter().any(|(order, _)| *order == word);
+            is_order || number(word).is_some() || one_of("each|per|every|most|least|top", word)
+        },
+        "choices: the 3 best of each day, one per month, only 5, newest first; the words are \
+         {orders}",
+    ),
+    (
+        |word| one_of(NEGATIONS, word) || one_of("but|those|anything", word),
+        "what is left out: without people, not at night, not last week, except those of camera \
+         gate",
+    ),
+    (
+        |word| one_of("portrait|landscape|orientation|format", word),
+        "shapes and formats: in portrait format, in landscape format, square photos, PNG files",
+    ),
+    (
+        |word| one_of("by|group|groups|grouped", word),
+        "groups are by {groupings}",
+    ),
+    (
+        |_| true,
+        "what pictures show: with people, photos of dogs, or tag the photos in ./a as street or \
+         beach. A word for an occasion or a mood is left out, or names a folder or an album",
+    ),
+];
+
+/// Returns whether a word in lower case is one of a time or a date.
+fn is_of_time(word: &str) -> bool {
+    const WORDS: &str = "ago|since|before|after|until|till|between|during|older|newer|date|time|\
+        today|tonight|yesterday|tomorrow|morning|noon|afternoon|evening|night|am|pm|o'clock|\
+        minutes|hour|hours|days|week|weeks|weekend|month|months|year|years|spring|summer|autumn|\
+        fall|winter|easter|christmas";
+    let is_name = |format: &str| strtime::parse(format, word).is_ok();
+    let is_date = || {
+        let is_part = |c: char| c.is_ascii_digit() || "-/.:".contains(c);
+        word.len() > 3 && word.chars().all(is_part)
+    };
+    one_of(WORDS, word) || is_date() || ["%A", "%B", "%b"].into_iter().any(is_name)
+}
+
+/// The forms of what words may mean that no rule has read.
+fn forms_of(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let mut kinds = KINDS.iter();
+    let kind = kinds.find(|(is_kind, _)| words.iter().any(|word| is_kind(word)));
+    let list = |names: &[(&str, &str)]| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    };
+    let forms = kind.map_or("", |(_, forms)| forms);
+    let forms = forms.replace("{orders}", &list(&ORDERS));
+    forms.replace("{groupings}", &list(&GROUPINGS))
 }
 
 impl std::error::Error for NotUnderstood {}

@@ -12,7 +12,7 @@ use super::likeness::GROUP_ALIKE;
 use super::not_understood::NotUnderstood;
 use super::request::{BEGINNING, Request, Source};
 use super::unread_words::Words;
-use super::words::{Choice, LIKENESS, Range, is_single, number};
+use super::words::{LIKENESS, Range};
 use crate::cameras::KnownNames;
 use crate::plan::reference::{INPUTS, Text, parse};
 use crate::plan::{Plan, Step};
@@ -43,7 +43,7 @@ pub struct Refinement {
     name: Option<String>,
     conditions: Conditions,
     range: Range,
-    camera: Option<String>,
+    cameras: Vec<String>,
     sheet: bool,
     album: bool,
 }
@@ -54,7 +54,7 @@ impl Refinement {
     /// # Errors
     /// If a word is not understood, or nothing is to be changed.
     pub fn read(text: &str, now: DateTime, names: &KnownNames) -> Result<Self, NotUnderstood> {
-        let mut words = Words::new(text);
+        let mut words = Words::new(text, now);
         let ungrouped = [
             &["without", "groups"][..],
             &["not", "grouped"],
@@ -63,10 +63,11 @@ impl Refinement {
         let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
         let mut refinement = Self {
             name: words.made_name(true),
-            range: words.range(now),
+            range: words.range(&names.cameras),
+            cameras: words.models(&names.cameras),
             conditions: words.conditions(names),
             sheet: words.sheet(),
-            album: words.take(&["album"]),
+            album: words.album(),
             shown: words.shown_order(),
             ..Self::default()
         };
@@ -75,9 +76,8 @@ impl Refinement {
             true => Some(true),
             false => is_of_each.then_some(false),
         };
-        let choice = words.choice();
-        refinement.order = choice.and_then(|choice| choice.order);
-        let choice = choice.or_else(|| bare_count(&mut words));
+        let choice = words.choice(refinement.shown, names);
+        refinement.order = choice.and_then(|choice| choice.order.or(refinement.shown));
         refinement.count = choice.and_then(|choice| choice.count);
         let grouping = (!is_ungrouped).then(|| words.grouping(true)).flatten();
         let place = grouping.as_ref().map(|(place, _)| *place);
@@ -86,10 +86,13 @@ impl Refinement {
             true => Some(Vec::new()),
             false => grouping.map(|(_, by)| by),
         };
-        refinement.camera = words.camera(&names.cameras);
+        if refinement.cameras.is_empty() {
+            refinement.cameras = words.cameras(&names.cameras);
+        }
         let mut left = words.left();
         left.extend(refinement.conditions.unknown.take());
-        let narrows = refinement.camera.is_some() || refinement.conditions != Conditions::default();
+        let narrows =
+            !refinement.cameras.is_empty() || refinement.conditions != Conditions::default();
         left.retain(|word| {
             let word = word.to_lowercase();
             narrows && WIDENING.contains(&word.as_str()) || !FILLERS.contains(&word.as_str())
@@ -112,7 +115,8 @@ impl Refinement {
             request.is_best_of_all = self.is_number_first && is_first;
         }
         if self.count.is_some() || self.order.is_some() {
-            let (count, order) = request.best.unwrap_or((FEW, "quality"));
+            let order = request.order.unwrap_or("quality");
+            let (count, order) = request.best.unwrap_or((FEW, order));
             request.best = Some((self.count.unwrap_or(count), self.order.unwrap_or(order)));
         }
         request.is_best_of_all = self.is_of_all.unwrap_or(request.is_best_of_all);
@@ -139,7 +143,9 @@ impl Refinement {
         if let Source::Events { since, .. } = &mut request.source {
             *since = request.range.since.unwrap_or(BEGINNING);
         }
-        request.camera = self.camera.or(request.camera.take());
+        if !self.cameras.is_empty() {
+            request.cameras = self.cameras;
+        }
         request.name = self.name.or(request.name.take());
         request.sheet |= self.sheet;
         request.album |= self.album;
@@ -171,8 +177,9 @@ impl Refinement {
             rest.conditions.min_sharpness = None;
             changes.push(("filter", "min_sharpness", json!(sharpness)));
         }
-        if let Some(camera) = rest.camera.take() {
+        if let [camera] = rest.cameras.as_slice() {
             changes.push(("filter", "camera", json!(camera)));
+            rest.cameras.clear();
         }
         if let Some(name) = rest.name.take() {
             changes.push(("album", "name", json!(name)));
@@ -242,18 +249,6 @@ fn set(plan: &mut Plan, tool: &str, param: &str, value: Value) -> Result<(), Str
         }
     };
     Ok(())
-}
-
-/// `keep 5`, `only 5` or `5 of each`: a number without an order.
-fn bare_count(words: &mut Words) -> Option<Choice> {
-    let place = words.find(&["only"])?;
-    let count = words.get(place + 1).and_then(number)?;
-    let is_counted = |word: &str| is_single(word) || ["of", "pictures", "photos"].contains(&word);
-    if !words.get(place + 2).is_none_or(is_counted) {
-        return None;
-    }
-    words.use_up(place, 2);
-    Some(Choice::of_number(place, count))
 }
 
 #[cfg(test)]

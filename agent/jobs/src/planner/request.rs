@@ -5,13 +5,13 @@
 
 use jiff::civil::{DateTime, datetime};
 
-use super::arrangement::Selection;
-use super::conditions::{Conditions, ObjectCount};
+use super::conditions::Conditions;
 use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
+use super::objects::ObjectCount;
 use super::unread_words::Words;
 use super::words::{LIKENESS, Range, is_picture_noun, is_plural};
-use crate::cameras::KnownNames;
+use crate::cameras::{KnownNames, is_same_noun};
 
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
@@ -33,11 +33,14 @@ pub(super) enum Source {
 pub(super) struct Request {
     pub(super) source: Source,
     pub(super) range: Range,
-    pub(super) camera: Option<String>,
+    /// Cameras of which each picture is one's; empty for any.
+    pub(super) cameras: Vec<String>,
     pub(super) conditions: Conditions,
     pub(super) like: Option<Like>,
     /// Groups before those of `by`, which divide them.
     pub(super) sets: Option<Sets>,
+    /// The order whose first picture is kept of each burst; quality if absent.
+    pub(super) best_of_burst: Option<&'static str>,
     /// Groupings; a further one divides the groups of the one before.
     pub(super) by: Vec<&'static str>,
     /// Number of pictures to keep, and by what order.
@@ -78,43 +81,45 @@ impl Request {
         now: DateTime,
         names: &KnownNames,
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
-        let mut words = Words::new(text);
-        let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
+        let mut words = Words::new(text, now);
+        let mut nouns = words.words.iter().flatten();
+        let names_pictures = nouns.any(|word| is_picture_noun(word));
         let asked_for_more = words.asks_for_more();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
         let names_collection = words.find(&["collection"]).is_some();
         let folder = (!names_collection).then(|| words.folder()).flatten();
         let has_place = names_collection || folder.is_some();
-        let range = words.range(now);
-        let taken_with = has_place.then(|| words.taken_with()).flatten();
-        let album = words.take(&["album"]);
+        let range = words.range(&names.cameras);
+        let models = has_place.then(|| words.models(&names.cameras));
+        let album = words.album();
         let is_bounded = has_place || range != Range::default();
-        let Selection {
-            mut conditions,
-            duplicates,
-            by,
-            best,
-            is_best_of_all,
-            order,
-            refused,
-        } = words.selection(names, has_place, is_bounded);
+        let selection = words.selection(names, has_place, is_bounded);
+        let (sets, mut conditions) = (selection.duplicates, selection.conditions);
         // Beside a contact sheet a format may be that of the sheet.
         let sheet = words.sheet();
         let collection = words.collection();
-        let camera = words.camera(&names.cameras).or(taken_with);
+        // A second camera elsewhere is left, and refuses the request.
+        let models = models.filter(|models| !models.is_empty());
+        let cameras = models.unwrap_or_else(|| words.cameras(&names.cameras));
         words.take(&["put", "them"]);
-        let mut left = refused;
+        if let Some(place) = folder.as_ref().or(collection.as_ref()) {
+            words.described(place);
+        }
+        let mut left = selection.refused;
         // Of two orders, or two kinds of sets, one would be lost.
-        let is_ordered = order.is_some() || best.is_some();
+        let is_ordered = selection
+            .order
+            .or(selection.best.map(|(_, by)| by))
+            .is_some();
         left.extend((like.is_some() && is_ordered).then(|| "like".to_owned()));
-        let has_other_sets = duplicates.is_some() || by.first() == Some(&LIKENESS);
+        let has_other_sets = sets.is_some() || selection.by.first() == Some(&LIKENESS);
         left.extend((tags.is_some() && has_other_sets).then(|| "tag".to_owned()));
         left.extend(words.left());
         let place = collection.map(Source::Collection);
         let place = place.or(folder.map(Source::Folder));
         let place = place.map(|place| (place, words.shows_plural()));
-        let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
+        let is_bounded = names_pictures && (!cameras.is_empty() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
         let Some(source) = source(place, since, &mut conditions.shown, &mut left, names) else {
             left.extend(conditions.unknown);
@@ -124,14 +129,15 @@ impl Request {
         let request = Self {
             source,
             range,
-            camera,
+            cameras,
             conditions,
             like,
-            sets: tags.or(duplicates),
-            by,
-            best,
-            is_best_of_all,
-            order,
+            sets: tags.or(sets),
+            best_of_burst: selection.best_of_burst,
+            by: selection.by,
+            best: selection.best,
+            is_best_of_all: selection.is_best_of_all,
+            order: selection.order,
             name,
             sheet,
             album,
@@ -164,7 +170,9 @@ fn source(
     left: &mut Vec<String>,
     names: &KnownNames,
 ) -> Option<Source> {
-    let mut plurals = (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
+    let is_rule = |word: &str| names.rules.iter().any(|rule| is_same_noun(rule, word));
+    let is_noun = |word: &String| is_plural(word) || place.is_none() && is_rule(word);
+    let mut plurals = (0..left.len()).filter(|n| left.get(*n).is_some_and(is_noun));
     let (first, second) = (plurals.next(), plurals.next());
     let named = first.filter(|_| second.is_none());
     let named = named.and_then(|n| Some((n, left.get(n)?.clone())));

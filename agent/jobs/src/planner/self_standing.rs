@@ -62,9 +62,10 @@ impl Test {
 type Found = (Test, usize);
 
 /// Words before a number, and the comparison.
-const COMPARISONS: [(&[&str], &str); 14] = [
+pub(super) const COMPARISONS: [(&[&str], &str); 15] = [
     (&["at", "least"], ">="),
     (&["at", "most"], "<="),
+    (&["no", "more", "than"], "<="),
     (&["more", "than"], ">"),
     (&["larger", "than"], ">"),
     (&["bigger", "than"], ">"),
@@ -151,8 +152,9 @@ impl Words {
         };
         if pairs.iter().any(is_pair) {
             let last = self.clock(first.end + 1)?;
-            // "From 9 am to 5" may end in the night.
-            if !last.is_clear {
+            // "From 9 am to 5" may end in the night; "22 and 6" are of a clock of 24 hours.
+            let is_of_24 = first.hour > 12.0 && !first.is_clear;
+            if !last.is_clear && !is_of_24 {
                 return None;
             }
             // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
@@ -351,13 +353,14 @@ struct Clock {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::super::unread_words::Words;
     use crate::cameras::KnownNames;
 
     /// The tests of a request, and the words that are left.
     fn read(text: &str) -> String {
-        let mut words = Words::new(text);
+        let mut words = Words::new(text, "2026-11-28T15:00:00".parse().unwrap());
         let conditions = words.conditions(&KnownNames::default());
         let mut parts = conditions.texts(false);
         parts.extend(words.left().iter().map(|word| format!("left {word}")));
@@ -398,6 +401,7 @@ mod tests {
             ("from 9 am to 5 pm", "hour is 9-17"),
             ("between 8 and 10 pm", "hour is 20-22"),
             ("between midnight and 6 am", "hour is 0-6"),
+            ("between 22 and 6", "hour is 22-6"),
             ("not after 19:00", "hour not >= 19"),
         ]);
         for text in [

@@ -30,7 +30,8 @@ pub struct PlanTemplate {
 pub enum NotReusable {
     #[error(
         "the plan has the time {0}, which the request does not spell out; it would be the same \
-         time again"
+         time again. Say the request again: it is planned again each time; or repeat it by a \
+         schedule, `request` of [agent.jobs.NAME]"
     )]
     Time(String),
     #[error("the plan can't be stored: {0}")]
@@ -264,7 +265,15 @@ fn times(plan: &Plan, tools: &Toolbox, leaves: &[(String, Value)]) -> Vec<(Strin
             }
         }
     }
-    let found = leaves.iter().filter(|(place, _)| times.contains(place));
+    // Of a condition on the time no slot is free.
+    let is_time = |leaf: &Value| {
+        let text = leaf.as_str().unwrap_or_default();
+        text.starts_with("time is") && text.contains(" to ")
+    };
+    let is_condition = |place: &str| place.contains("/params/where/");
+    let found = leaves
+        .iter()
+        .filter(|(place, leaf)| times.contains(place) || is_condition(place) && is_time(leaf));
     found.cloned().collect()
 }
 
@@ -348,6 +357,12 @@ mod tests {
             &since("2026-11-27"),
             &picture_tools(),
         );
+        assert!(matches!(meant, Err(NotReusable::Time(_))), "{meant:?}");
+        let outside = plan(
+            3,
+            json!({"where": ["time is not 2026-11-16 to 2026-11-23"]}),
+        );
+        let meant = PlanTemplate::new("3 not of last week", &outside, &picture_tools());
         assert!(matches!(meant, Err(NotReusable::Time(_))), "{meant:?}");
         let mut in_parts = since("${inputs.month}${inputs.day}");
         for (key, part) in [("month", "2026-11-"), ("day", "27")] {

@@ -1,58 +1,60 @@
-//! The words of a request that no rule has used so far, and the rules for folders, cameras and
-//! names.
+//! The words of a request that no rule has used so far, and the rules for folders and names.
 //!
 //! - A word is used up by one rule; what is left refuses the request.
 //! - The place of a word never changes.
 
+use jiff::Zoned;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use watchkeeper_english::one_of;
+
 use super::words::{
-    EACH, FIRST_VERBS, NEGATIONS, is_filler, is_folder, is_path, is_picture_noun, is_picture_word,
+    EACH, FIRST_VERBS, NEGATIONS, SYNONYMS, is_filler, is_folder, is_picture_noun, is_picture_word,
     is_plural, number, tokens,
 };
-use crate::cameras::{CameraNames, MAX_NAME_WORDS};
+use crate::cameras::is_same_noun;
+use crate::tool::is_name;
 
 /// Words for pictures of a burst, and for blurred ones.
 pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
 pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 
-/// Words for pictures between a negation and what they must not have.
-const PRONOUNS: [&str; 2] = ["those", "ones"];
+/// Verbs before "with" and the name of a camera, or before a time.
+pub(super) const TAKEN: [&str; 3] = ["taken", "made", "shot"];
 
-/// Verbs before "with" and the name of a camera.
-const TAKEN: [&str; 3] = ["taken", "made", "shot"];
-
-/// Words of EXIF that name a camera without a capital or a digit too.
-const MAKERS: [&str; 15] = [
-    "canon",
-    "dji",
-    "fujifilm",
-    "gopro",
-    "huawei",
-    "ipad",
-    "iphone",
-    "leica",
-    "nikon",
-    "olympus",
-    "panasonic",
-    "pentax",
-    "pixel",
-    "sony",
-    "xiaomi",
-];
+/// Words that may stand between a negation and what it denies.
+pub(super) const BETWEEN: &str = "\
+    a|an|the|any|all|near|those|ones|anything|everything|photos|pictures|images|that\
+    |which|are|is|were";
 
 /// The words of a request that no rule has used so far; a used one is `None`.
-pub(super) struct Words(pub(super) Vec<Option<String>>);
+pub(super) struct Words {
+    pub(super) words: Vec<Option<String>>,
+    /// The time from which others count; `None` outside of what a calendar has.
+    pub(super) now: Option<Zoned>,
+}
 
 impl Words {
-    pub(super) fn new(text: &str) -> Self {
-        Self(tokens(text).into_iter().map(Some).collect())
+    pub(super) fn new(text: &str, now: DateTime) -> Self {
+        let mut words = Self {
+            words: tokens(text).into_iter().map(Some).collect(),
+            now: now.to_zoned(TimeZone::system()).ok(),
+        };
+        for (phrase, word) in SYNONYMS {
+            while let Some(place) = words.find(phrase) {
+                let with = std::iter::once(Some(word.to_owned()));
+                drop(words.words.splice(place..place + phrase.len(), with));
+            }
+        }
+        words
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.words.len()
     }
 
     pub(super) fn get(&self, place: usize) -> Option<&str> {
-        self.0.get(place)?.as_deref()
+        self.words.get(place)?.as_deref()
     }
 
     /// Returns whether `phrase` stands at `place`, in any case of letters.
@@ -69,12 +71,18 @@ impl Words {
         words.iter().any(|word| self.stands(place, &[word]))
     }
 
+    /// Returns whether a word of a list, which `|` separates, stands at `place`.
+    pub(super) fn is_in(&self, place: usize, list: &str) -> bool {
+        self.get(place)
+            .is_some_and(|word| one_of(list, &word.to_lowercase()))
+    }
+
     pub(super) fn find(&self, phrase: &[&str]) -> Option<usize> {
-        (0..self.0.len()).find(|place| self.stands(*place, phrase))
+        (0..self.words.len()).find(|place| self.stands(*place, phrase))
     }
 
     pub(super) fn use_up(&mut self, place: usize, number: usize) {
-        for word in self.0.iter_mut().skip(place).take(number) {
+        for word in self.words.iter_mut().skip(place).take(number) {
             *word = None;
         }
     }
@@ -94,7 +102,7 @@ impl Words {
             self.get(*at).is_some_and(is_folder) && !self.is_target(*at) && !self.names_camera(*at)
         };
         let place = (0..self.len()).find(is_source)?;
-        let path = self.0.get_mut(place)?.take()?;
+        let path = self.words.get_mut(place)?.take()?;
         Some(path.trim_matches('"').to_owned())
     }
 
@@ -104,7 +112,9 @@ impl Words {
         let place = self.find(&["collection"])?;
         let name = self.get(place + 1)?.trim_matches('"');
         let accepted = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let is_name = name.chars().all(accepted) && (is_picture_word(name) || !is_filler(name));
+        let is_quoted = self.get(place + 1)?.starts_with('"');
+        let is_common = is_filler(name) && !is_picture_word(name);
+        let is_name = name.chars().all(accepted) && (is_quoted || !is_common);
         let name = is_name.then(|| name.to_owned())?;
         self.use_up(place, 2);
         Some(name)
@@ -122,59 +132,6 @@ impl Words {
         })
     }
 
-    /// Returns whether the word at `place` names a camera: `of camera X100` or `camera "EOS R5"`.
-    fn names_camera(&self, place: usize) -> bool {
-        let is = |back: usize, words: &[&str]| {
-            let at = place.checked_sub(back);
-            at.is_some_and(|at| self.is_one(at, words))
-        };
-        let fits = match self.get(place) {
-            Some(name) if name.starts_with('"') => !is(2, &["by", "each", "per", "every"]),
-            Some(name) => is(2, &["of", "from"]) && !is_filler(name) && !is_path(name),
-            None => false,
-        };
-        fits && is(1, &["camera"])
-    }
-
-    /// `of the gate`, a camera that is known, or `of camera gate`.
-    pub(super) fn camera(&mut self, cameras: &CameraNames) -> Option<String> {
-        if let Some(known) = self.known_camera(cameras) {
-            return Some(known);
-        }
-        let place = (0..self.len()).find(|place| self.names_camera(*place))?;
-        let name = self.get(place)?.trim_matches('"').to_owned();
-        self.use_up(place.saturating_sub(1), 2);
-        Some(name)
-    }
-
-    /// The longest name of a known camera, perhaps beside the word `camera`.
-    fn known_camera(&mut self, cameras: &CameraNames) -> Option<String> {
-        let named = (0..self.len())
-            .filter_map(|place| Some((place, self.known_camera_at(place, cameras)?)));
-        let (place, (id, length)) =
-            named.max_by_key(|(place, (_, length))| (*length, std::cmp::Reverse(*place)))?;
-        for beside in [place.saturating_sub(1), place + length] {
-            if self.stands(beside, &["camera"]) {
-                self.use_up(beside, 1);
-            }
-        }
-        self.use_up(place, length);
-        Some(id)
-    }
-
-    /// The ID of the camera whose name stands at a place, and the number of its words.
-    pub(super) fn known_camera_at(
-        &self,
-        place: usize,
-        cameras: &CameraNames,
-    ) -> Option<(String, usize)> {
-        (1..=MAX_NAME_WORDS).rev().find_map(|length| {
-            let words: Option<Vec<&str>> = (place..place + length).map(|n| self.get(n)).collect();
-            let words = words.filter(|words| !words.iter().all(|word| is_filler(word)))?;
-            Some((cameras.id(&words.join(" "))?.to_owned(), length))
-        })
-    }
-
     /// `call it NAME`, `name it NAME` or `album called NAME`: the name of what is made. In a
     /// refinement `called NAME` is enough: it changes the one album.
     pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
@@ -189,6 +146,10 @@ impl Words {
             }
         })?;
         let name = self.get(place + length)?.trim_matches('"').to_owned();
+        // Of another name the words stay, and refuse the request.
+        if !is_name(&name) {
+            return None;
+        }
         self.use_up(place, length + 1);
         Some(name)
     }
@@ -198,52 +159,56 @@ impl Words {
         EACH.iter().any(|each| self.find(&[each]).is_some())
     }
 
-    /// `taken with the Canon EOS R5`: the name of the camera.
-    pub(super) fn taken_with(&mut self) -> Option<String> {
-        let is_negated = |at: usize| {
-            let before = (0..at).rev().find(|at| !self.is_one(*at, &PRONOUNS));
-            before.is_some_and(|at| self.is_one(at, &NEGATIONS))
+    /// Returns whether a negation stands before a place, as in `except those taken in 2023`.
+    pub(super) fn is_negated(&self, place: usize) -> bool {
+        let leads = "on|in|of|from|during|at|by|with";
+        let is_between = |at: &usize| {
+            self.is_in(*at, BETWEEN) || self.is_one(*at, &TAKEN) || self.is_in(*at, leads)
         };
-        let mut places = (0..self.len()).filter(|at| self.is_one(*at, &TAKEN) && !is_negated(*at));
-        let place = places.find(|at| self.stands(at + 1, &["with"]))?;
-        let (name, end) = self.camera_model(place + 2)?;
-        self.use_up(place, end - place);
-        Some(name)
+        let before = (0..place).rev().find(|at| !is_between(at));
+        before.is_some_and(|at| self.is_in(at, NEGATIONS))
     }
 
-    /// `taken with the Canon EOS R5` or `by the Nikon D850` behind "not" or "except": the name of
-    /// the camera, and the place behind.
-    pub(super) fn negated_camera(&self, place: usize) -> Option<(String, usize)> {
-        let at = place + usize::from(self.is_one(place, &PRONOUNS));
-        let is_taken = self.is_one(at, &TAKEN);
-        let at = at + usize::from(is_taken);
-        let is_joined = self.stands(at, &["with"]) && is_taken || self.stands(at, &["by"]);
-        is_joined.then(|| self.camera_model(at + 1))?
-    }
-
-    /// The words at a place that have a capital or a digit, or name a maker, and the place behind.
-    /// A capital alone without an article may begin a person's name.
-    fn camera_model(&self, place: usize) -> Option<(String, usize)> {
-        let has_article = self.is_one(place, &["the", "a", "an", "my"]);
-        let begin = place + usize::from(has_article);
-        let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
-        let is_maker = |word: &str| MAKERS.iter().any(|maker| word.eq_ignore_ascii_case(maker));
-        let is_clear = |word: &&str| has_digit(word) || is_maker(word);
-        let is_name = |word: &str| word.contains(char::is_uppercase) || is_clear(&word);
-        let words = (begin..self.len()).map_while(|at| self.get(at));
-        let words = words.take_while(|word| !is_folder(word) && is_name(word));
-        let words: Vec<&str> = words.collect();
-        if words.is_empty() || !has_article && !words.iter().any(is_clear) {
-            return None;
+    /// `an album`. Groups are folders of one: "one album per camera" and "folders, one per day" are
+    /// no number of pictures.
+    pub(super) fn album(&mut self) -> bool {
+        for place in 0..self.len() {
+            let is_of_each = |at: usize| {
+                let is_for = self.is_one(at, &["for", "of"]);
+                self.is_one(at + usize::from(is_for), &EACH)
+            };
+            let is_folder = self.is_one(place, &["album", "albums", "folder", "folders"]);
+            let is_before = is_of_each(place + 1) && place > 0 && self.stands(place - 1, &["one"]);
+            let is_behind = is_of_each(place + 2) && self.stands(place + 1, &["one"]);
+            match is_folder {
+                true if is_before => self.use_up(place - 1, 1),
+                true if is_behind => self.use_up(place + 1, 1),
+                _ => {}
+            }
         }
-        let end = begin + words.len();
-        let end = end + usize::from(self.stands(end, &["camera"]));
-        Some((words.join(" "), end))
+        self.take(&["album"]) || self.take(&["albums"])
+    }
+
+    /// Uses up the words before "photos" that the name of their folder has: `vacation photos in
+    /// ./vacation`.
+    pub(super) fn described(&mut self, folder: &str) {
+        let names: Vec<&str> = folder.split(|c: char| !c.is_alphanumeric()).collect();
+        for place in 0..self.len() {
+            let is_described = |word: &str| names.iter().any(|name| is_same_noun(name, word));
+            let is_before_noun = self.get(place + 1).is_some_and(is_picture_noun);
+            if is_before_noun && self.get(place).is_some_and(is_described) {
+                self.use_up(place, 1);
+            }
+        }
     }
 
     /// `contact sheet` or `on a contact sheet`.
     pub(super) fn sheet(&mut self) -> bool {
-        self.take(&["on", "a", "contact", "sheet"]) || self.take(&["contact", "sheet"])
+        let phrases = [
+            &["on", "a", "contact", "sheet"][..],
+            &["one", "contact", "sheet"],
+        ];
+        phrases.iter().any(|phrase| self.take(phrase)) || self.take(&["contact", "sheet"])
     }
 
     /// The words that ask for what the box does not do, though it knows each: several sheets, as in
@@ -269,10 +234,11 @@ impl Words {
     /// Words that nothing has used, without those that mean nothing: "me" does in "of me".
     pub(super) fn left(&self) -> Vec<String> {
         let narrows = |at: usize| {
-            at > 0 && self.stands(at, &["me"]) && self.is_one(at - 1, &["of", "with", "by"])
+            let is_person = self.is_one(at, &["me", "us", "you"]);
+            is_person && at > 0 && self.is_one(at - 1, &["of", "with", "by"])
         };
         let means_nothing = |at: usize, word: &str| is_filler(word) || self.is_first_verb(at);
-        let words = self.0.iter().enumerate();
+        let words = self.words.iter().enumerate();
         let words = words.filter_map(|(at, word)| Some((at, word.as_ref()?)));
         let meant = words.filter(|(at, word)| narrows(*at) || !means_nothing(*at, word));
         meant.map(|(_, word)| word.clone()).collect()

@@ -1,7 +1,7 @@
 //! The words that the planner knows, in lists that are closed: any other is not understood.
 
 use jiff::civil::DateTime;
-use watchkeeper_english::number_word;
+use watchkeeper_english::{number_word, one_of};
 
 /// Times of the pictures, in local time; the end is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -38,44 +38,53 @@ impl Choice {
 }
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 49] = [
-    "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
-    "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
-    "organise", "organize", "pick", "please", "select", "show", "sort", "the", "them", "then",
-    "to", "want", "with", "arrange", "grouped", "sorted", "taken", "rank", "ranked", "collect",
-    "gather", "extract", "our", "files",
+const FILLERS: &str = "\
+    a|all|among|are|give|an|and|as|at|choose|copy|each|find|for|from|get|group|i|in|into|keep\
+    |make|me|my|of|only|organise|organize|pick|please|select|show|sort|the|them|then|to\
+    |want|with|arrange|grouped|sorted|taken|rank|ranked|collect|gather|extract|our|files\
+    |build|can|could|create|divide|divided|everything|have|hello|hi|just|need|order\
+    |ordered|prepare|save|split|thanks|that|there|us|was|we|were|would|you|your";
+
+/// Phrases that mean what one of the planner's own words does.
+pub(super) const SYNONYMS: [(&[&str], &str); 13] = [
+    (&["apart", "from"], "except"),
+    (&["aside", "from"], "except"),
+    (&["other", "than"], "except"),
+    (&["get", "rid", "of"], "remove"),
+    (&["leave", "out"], "without"),
+    (&["leaving", "out"], "without"),
+    (&["near-duplicates"], "duplicates"),
+    (&["the", "rest"], "them"),
+    (&["most", "recent"], "newest"),
+    (&["would", "like"], "want"),
+    (&["i'd", "like"], "want"),
+    (&["i", "took"], "taken"),
+    (&["we", "took"], "taken"),
 ];
 
 /// Words that mean nothing where they begin a request: "photos with a view" are others.
 pub(super) const FIRST_VERBS: [&str; 5] = ["list", "display", "view", "see", "which"];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
-const PICTURE_WORDS: [&str; 12] = [
+const PICTURE_WORDS: [&str; 13] = [
     "picture", "pictures", "photo", "photos", "image", "images", "shot", "shots", "event",
-    "events", "ones", "folder",
+    "events", "ones", "folder", "folders",
 ];
 const PICTURE_NOUNS: usize = 8;
 
 /// Words before what a picture must not have.
-pub(super) const NEGATIONS: [&str; 9] = [
-    "without",
-    "except",
-    "excluding",
-    "lacking",
-    "no",
-    "not",
-    "remove",
-    "drop",
-    "skip",
-];
+pub(super) const NEGATIONS: &str = "\
+    without|except|exclude|excluding|ignore|ignoring|lacking|no|none|not|omit|remove\
+    |drop|skip";
 
 /// Words before the noun of a group.
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 
 /// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: [(&str, &str); 24] = [
+pub(super) const GROUPINGS: [(&str, &str); 25] = [
     ("year", "year"),
     ("month", "month"),
+    ("week", "week"),
     ("day", "day"),
     ("date", "day"),
     ("hour", "hour"),
@@ -107,7 +116,8 @@ pub(super) const LIKENESS: &str = "look";
 pub(super) const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
 
 /// Verbs that ask for an order and not for groups, with "by" and one of [`SORTINGS`].
-pub(super) const SORTING_VERBS: [&str; 4] = ["sort", "sorted", "rank", "ranked"];
+pub(super) const SORTING_VERBS: [&str; 6] =
+    ["sort", "sorted", "rank", "ranked", "order", "ordered"];
 /// Words after "by" that name an order, and the tool's own word.
 pub(super) const SORTINGS: [(&str, &str); 4] = [
     ("sharpness", "sharpness"),
@@ -198,7 +208,7 @@ pub(super) fn is_path(word: &str) -> bool {
 /// Returns whether a word means nothing by itself here.
 pub(super) fn is_filler(word: &str) -> bool {
     let word = word.to_lowercase();
-    FILLERS.contains(&word.as_str()) || is_picture_word(&word)
+    one_of(FILLERS, &word) || is_picture_word(&word)
 }
 
 /// Returns whether a lower-case word stands for what every request is about.
@@ -221,5 +231,5 @@ pub(super) fn is_plural(word: &str) -> bool {
     let word = word.to_lowercase();
     let is_regular = word.ends_with('s') && !word.ends_with("ss") && word.len() > 3;
     let is_other = is_path(&word) || VIDEOS.contains(&word.as_str());
-    ["people", "motion"].contains(&word.as_str()) || is_regular && !is_other
+    ["people", "motion", "sheep"].contains(&word.as_str()) || is_regular && !is_other
 }

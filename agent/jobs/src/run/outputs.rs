@@ -44,6 +44,13 @@ impl JobFolder {
         own(output, &self.info().id)
     }
 
+    /// Returns the files that a done step wrote, below the output folder; none where that is not
+    /// recorded.
+    pub fn files_of(&self, step: &str) -> Vec<PathBuf> {
+        let text = fs::read(self.list_of_files(step)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
     fn list_of_files(&self, step: &str) -> PathBuf {
         self.path.join(RESULTS).join(format!("{step}.files.json"))
     }
@@ -77,9 +84,7 @@ impl JobFolder {
         }
         for (step, _) in finished(log) {
             // Without a readable list the files stay.
-            let text = fs::read(self.list_of_files(&step)).unwrap_or_default();
-            let files: Vec<PathBuf> = serde_json::from_slice(&text).unwrap_or_default();
-            remove_files(output, &files).map_err(io_error(output))?;
+            remove_files(output, &self.files_of(&step)).map_err(io_error(output))?;
         }
         // Last: until then the folder is the job's, and this can be repeated.
         let marker = output.join(JOB_MARKER);

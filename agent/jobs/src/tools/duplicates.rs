@@ -1,5 +1,6 @@
 //! `find_duplicates`: sets of pictures of one moment, and one of each.
 
+use std::cmp::Ordering;
 use std::fs;
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::duplicates::{Look, sets};
+use watchkeeper_pictures::select::compare;
 use watchkeeper_pictures::{Group, Measurer, Picture};
 
-use super::common::{
-    COUNT, GROUPS, OF_PICTURES, PICTURES, measured, overall, pictures_done, value,
-};
+use super::common::{COUNT, GROUPS, OF_PICTURES, PICTURES, measured, pictures_done, value};
+use super::select::{BY, order};
 use crate::counted;
 use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
@@ -22,6 +23,7 @@ pub(super) struct FindDuplicates(pub(super) Arc<Measurer>);
 struct Params {
     pictures: Vec<Picture>,
     within_seconds: Option<f64>,
+    by: Option<String>,
 }
 
 /// Longest time from the first picture of a burst to another if the plan has none.
@@ -39,6 +41,10 @@ impl Tool for FindDuplicates {
                     Kind::Number { min: 0.0, max: 1e9 },
                     "Longest time from the first picture of a burst to another, where both are known; 10 if absent.",
                 ),
+                Param {
+                    about: "The order whose first picture is kept of a burst; quality if absent.",
+                    ..BY
+                },
             ],
             outputs: &[
                 Output {
@@ -63,6 +69,7 @@ impl Tool for FindDuplicates {
         let Params {
             pictures,
             within_seconds,
+            by,
         } = read(params)?;
         let (measured, unread) = measured(&self.0, &pictures, context)?;
         let zone = TimeZone::system();
@@ -79,7 +86,9 @@ impl Tool for FindDuplicates {
             context.check_continue()
         })?;
         let pictures = measured.into_iter().map(|(picture, _)| picture).collect();
-        let (groups, kept) = separate(pictures, &sets);
+        let order = order(by.as_deref());
+        let compare = |a: &Picture, b: &Picture| compare(a, b, order, &zone);
+        let (groups, kept) = separate(pictures, &sets, compare);
         let more: usize = groups.iter().map(|group| group.pictures.len() - 1).sum();
         let summary = format!(
             "{} of near duplicates; {} kept, {more} left out{unread}",
@@ -111,7 +120,11 @@ fn with_bytes(picture: Picture) -> (u64, Picture) {
 }
 
 /// The sets of more than one picture, best first, and the pictures that are kept.
-fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>) {
+fn separate(
+    pictures: Vec<Picture>,
+    sets: &[usize],
+    compare: impl Fn(&Picture, &Picture) -> Ordering,
+) -> (Vec<Group>, Vec<Picture>) {
     let mut members: Vec<Vec<Picture>> = vec![Vec::new(); pictures.len()];
     for (picture, set) in pictures.into_iter().zip(sets) {
         if let Some(members) = members.get_mut(*set) {
@@ -128,9 +141,8 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
         let name = |one: &(u64, Picture)| (one.1.name().len(), one.1.name().to_owned());
         members.sort_by(|a, b| {
             let by_original = originality(b, most).cmp(&originality(a, most));
-            let by_look = || overall(&b.1).total_cmp(&overall(&a.1));
             by_original
-                .then_with(by_look)
+                .then_with(|| compare(&a.1, &b.1))
                 .then_with(|| name(a).cmp(&name(b)))
         });
         let members: Vec<Picture> = members.into_iter().map(|(_, picture)| picture).collect();
@@ -161,7 +173,7 @@ mod tests {
         let names = ["a (1).jpg", "a copy.jpg", "a.jpg"];
         let pictures = names.map(|file| json!({"file": file, "width": 4, "height": 3}));
         let pictures = pictures.map(|one| serde_json::from_value::<Picture>(one).unwrap());
-        let (groups, kept) = separate(pictures.to_vec(), &[0; 3]);
+        let (groups, kept) = separate(pictures.to_vec(), &[0; 3], |_, _| Ordering::Equal);
         assert_eq!(groups[0].pictures.len(), 3);
         let kept: Vec<&str> = kept.iter().map(Picture::name).collect();
         assert_eq!(kept, ["a.jpg"]);

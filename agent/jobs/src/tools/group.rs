@@ -43,6 +43,7 @@ impl Tool for GroupPictures {
                     Kind::Choice(&[
                         "year",
                         "month",
+                        "week",
                         "day",
                         "hour",
                         "weekday",
@@ -82,6 +83,7 @@ impl Tool for GroupPictures {
         let by = match params.by.as_str() {
             "year" => By::Year,
             "month" => By::Month,
+            "week" => By::Week,
             "hour" => By::Hour,
             "weekday" => By::Weekday,
             "shape" => By::Shape,

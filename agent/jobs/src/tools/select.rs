@@ -34,7 +34,7 @@ const ORDERS: Kind = Kind::Choice(&[
     "name",
 ]);
 
-fn order(name: Option<&str>) -> Order {
+pub(super) fn order(name: Option<&str>) -> Order {
     match name {
         Some("sharpness") => Order::Score(Trait::Sharpness),
         Some("exposure") => Order::Score(Trait::Exposure),
@@ -82,7 +82,8 @@ fn last_by_time(groups: &[Group], order: Order) -> String {
     }
 }
 
-const BY: Param = Param::optional("by", ORDERS, "The order, best first; quality if absent.");
+pub(super) const BY: Param =
+    Param::optional("by", ORDERS, "The order, best first; quality if absent.");
 
 #[derive(Debug)]
 pub(super) struct Rank(pub(super) Arc<Measurer>);
@@ -262,8 +263,8 @@ impl Tool for Filter {
                 Param::optional(
                     "where",
                     Kind::Conditions,
-                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, FIELD [not] < | <= | = | >= | \
-                     > NUMBER, FIELD is known | unknown.",
+                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, time is [not] FROM to TO, \
+                     FIELD [not] < | <= | = | >= | > NUMBER, FIELD is known | unknown.",
                 ),
             ],
             outputs: &[PICTURES, COUNT],

@@ -70,7 +70,12 @@ impl Tool for ContactSheet {
                 name => format!("{name}: "),
             };
             let of_group = group.pictures.iter();
-            of_group.map(move |picture| (picture, format!("{heading}{}", caption(picture))))
+            // A day is said once: "2026-11-16: a.jpg · 08:00".
+            let said = format!(" {} ", group.name);
+            of_group.map(move |picture| {
+                let text = caption(picture).replacen(&said, " ", 1);
+                (picture, format!("{heading}{text}"))
+            })
         });
         let captioned: Vec<_> = captioned.collect();
         let drawn = captioned.get(..MAX_PICTURES).unwrap_or(&captioned);

@@ -104,7 +104,9 @@ pub(crate) const SHOTS: [Shot; 10] = [
 ];
 
 /// Requests and the files of the album that they make, as `folder/name` or, without groups, `name`.
-pub(crate) const REQUESTS: [(&str, &str); 66] = [
+pub(crate) const REQUESTS: [(&str, &str); 68] = [
+    ("photos in FOLDER not from 2026", "x"),
+    ("remove photos with cars from FOLDER", "p, q, r, s, u, v, y"),
     (
         "photos in FOLDER not by the Canon EOS R5",
         "p, q, r, s, t, w, x, y",
@@ -231,12 +233,11 @@ pub(crate) const REQUESTS: [(&str, &str); 66] = [
 ];
 
 /// Requests of which a part has no clear meaning.
-pub(crate) const REFUSED: [&str; 20] = [
+pub(crate) const REFUSED: [&str; 18] = [
     "photos in FOLDER with people or dogs",
     "photos in FOLDER with a unicorn",
     "photos in FOLDER with two unicorns",
     "landscape photos in FOLDER",
-    "photos in FOLDER not from 2026",
     "photos in FOLDER between 8 and 10",
     "photos in FOLDER after 8",
     "10 random photos in FOLDER",
@@ -248,7 +249,6 @@ pub(crate) const REFUSED: [&str; 20] = [
     "photos in FOLDER without people by mood",
     "photos in FOLDER with people left of a car",
     "photos in FOLDER that were not shared",
-    "remove photos with cars from FOLDER",
     "organise yesterday's thoughts by hour",
     "the two best pictures of each event of yesterday",
     "the clips of today by hour",

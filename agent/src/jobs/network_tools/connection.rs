@@ -103,6 +103,15 @@ impl RuntimeAccess {
         ))
     }
 
+    /// The model for texts and pictures, for the check of a plan; `None` while the runtime is
+    /// unreachable.
+    pub(super) fn text_model(&self) -> Option<Result<EmbeddingModel, EmbeddingError>> {
+        let wanted = self.setup.config.embedding.as_deref();
+        let lists = self.lists()?;
+        let wanted = wanted.unwrap_or(AUTO_EMBEDDING);
+        Some(EmbeddingModel::of_texts(&lists.models, wanted))
+    }
+
     /// What the runtime lists, at most [`KEEP_LIST`] old while it answers; `None` until it has.
     /// Blocks for [`LIST_TIMEOUT`] at most.
     pub(crate) fn lists(&self) -> Option<RuntimeLists> {

@@ -53,7 +53,7 @@ impl Tool for Tag {
     }
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
-        let chosen = self.0.embedding_model()?;
+        let chosen = self.0.text_model()?;
         let texts = chosen.and_then(|model| model.require_texts().map(drop));
         texts.err().map(|error| error.to_string())
     }

@@ -1,0 +1,405 @@
+//! Ranges of time: `since yesterday`, `from 2022 to 2023`, `between 1 June 2016 and 3 July 2018`.
+//!
+//! - A period is a span of [`past`], a calendar unit before now such as `two weeks ago`, or a day,
+//!   month or year that is written out. One that is written out needs a preposition.
+//! - "From" a period is during it, unless an end or "on" follows. That "on" ends the request or a
+//!   part of it: "on a contact sheet" is no time.
+//! - `last week` behind "the" or "in" is the last seven days, as `past week` is.
+//! - What the first of two periods lacks is that of the second: `16 to 18 November 2026`.
+
+use std::ops;
+
+use jiff::civil::Date;
+use jiff::fmt::strtime;
+use jiff::{ToSpan as _, Zoned};
+
+use crate::spans::{monday_of, number, past, units, weekday, within};
+use crate::{one_of, singular};
+
+/// A range of time; an absent end is open. One that lasts until now ends now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Range {
+    pub from: Option<Zoned>,
+    pub until: Option<Zoned>,
+}
+
+/// Words before `last week` that make it the last seven days.
+const ROLLING: &str = "the|in|within|over";
+/// Words before a period that is written out, and mean the time within it.
+const DURING: &str = "on|of|in|from|during|for";
+/// Words that begin a part of a request, so that "on" before them belongs to the date.
+const PARTS: &str = "and|then|by|per|in|with|without|keep";
+/// Most words of a period.
+const MAX_WORDS: usize = 5;
+
+/// Reads the range at the front of `words`. Returns it with the number of its words.
+pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
+    let at = |place: usize| words.get(place).copied().unwrap_or_default();
+    let lead = at(0);
+    let of = |from, until, end| Some((Range { from, until }, end));
+    if one_of("older|newer", lead) && at(1) == "than" {
+        let begin = 2 + usize::from(one_of("a|an", at(2)));
+        let (bound, count) = within(&[&["past"][..], words.get(begin..)?].concat(), now)?;
+        let end = begin + count - 1;
+        return match lead {
+            "older" => of(None, Some(bound), end),
+            _ => of(Some(bound), None, end),
+        };
+    }
+    if one_of("before|until|till|to|after", lead) {
+        let Period { from, until, end } = period(words, 1, now)?;
+        return match lead {
+            "before" => of(None, Some(from), end),
+            "after" => of(Some(until), None, end),
+            _ => of(None, Some(until), end),
+        };
+    }
+    if let Some(found) = pair(words, now) {
+        return Some(found);
+    }
+    let found = match () {
+        () if lead == "since" => period(words, 1, now),
+        () if one_of("within|over", lead) => named(words, 1, now),
+        () if one_of(DURING, lead) => two(words, 1, now).or_else(|| period(words, 1, now)),
+        () => two(words, 0, now).or_else(|| named(words, 0, now)),
+    };
+    let Period { from, until, end } = found?;
+    let ends = words.len() == end + 1 || one_of(PARTS, at(end + 1));
+    let goes_on = at(end) == "onwards" || at(end) == "on" && ends;
+    match lead {
+        "since" | "from" if goes_on => of(Some(from), None, end + 1),
+        "since" => of(Some(from), None, end),
+        _ => of(Some(from), Some(until), end),
+    }
+}
+
+/// A time with a begin and an end.
+#[derive(Debug, Clone)]
+struct Period {
+    from: Zoned,
+    until: Zoned,
+    /// Place of the word behind it.
+    end: usize,
+}
+
+/// Reads a begin and an end: `between 2022 and 2023`, `from yesterday until now`.
+fn pair(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
+    let joints = match words.first() {
+        Some(&"between") => "and",
+        Some(&("from" | "since")) => "to|until|till|before",
+        _ => return None,
+    };
+    let mut places = 2..=MAX_WORDS + 1;
+    let joint = places.find(|at| words.get(*at).is_some_and(|word| one_of(joints, word)))?;
+    let last = match words.get(joint + 1) {
+        Some(&"now") => Period {
+            from: now.clone(),
+            until: now.clone(),
+            end: joint + 2,
+        },
+        _ => period(words, joint + 1, now)?,
+    };
+    let until = match words.get(joint) {
+        Some(&"before") => last.from,
+        _ => last.until,
+    };
+    let first = whole(words.get(1..joint)?, now).filter(|first| first.from < until);
+    let first = first.or_else(|| completed(words, 1..joint, joint + 1..last.end, now))?;
+    let (from, until) = (Some(first.from), Some(until));
+    (from < until).then_some((Range { from, until }, last.end))
+}
+
+/// Reads two periods of which one begins where the other ends: `yesterday and today`, or behind a
+/// preposition `October and November 2026`.
+fn two(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
+    let mut places = place + 1..=place + MAX_WORDS;
+    let joint = places.find(|at| words.get(*at) == Some(&"and"))?;
+    let read = match place {
+        0 => named,
+        _ => period,
+    };
+    let last = read(words, joint + 1, now)?;
+    let first = whole(words.get(place..joint)?, now);
+    let first = first.or_else(|| completed(words, place..joint, joint + 1..last.end, now))?;
+    let end = last.end;
+    let (early, late) = match first.from < last.from {
+        true => (first, last),
+        false => (last, first),
+    };
+    let (from, until) = (early.from, late.until);
+    (early.until == late.from).then_some(Period { from, until, end })
+}
+
+/// Reads a first period that lacks what ends the last: `16` of `16 to 18 November 2026`, `Monday`
+/// of `Monday to Friday last week`.
+fn completed(
+    words: &[&str],
+    first: ops::Range<usize>,
+    last: ops::Range<usize>,
+    now: &Zoned,
+) -> Option<Period> {
+    let first = words.get(first)?;
+    let mut ends = (last.start + 1..last.end).rev();
+    ends.find_map(|begin| whole(&[first, words.get(begin..last.end)?].concat(), now))
+}
+
+/// Reads words that are one period.
+fn whole(words: &[&str], now: &Zoned) -> Option<Period> {
+    period(words, 0, now).filter(|period| period.end == words.len())
+}
+
+/// Reads a period at a place.
+fn period(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
+    named(words, place, now).or_else(|| written(words, place, now))
+}
+
+/// Reads a period that counts from now, as far as it is over.
+fn named(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
+    let place = place + usize::from(words.get(place) == Some(&"the"));
+    let rest = words.get(place..)?;
+    let is_rolling = place > 0 && one_of(ROLLING, words.get(place - 1)?);
+    let (from, until, count) = match rest {
+        ["last", unit @ ("week" | "month" | "year"), ..] if is_rolling => {
+            let (from, count) = within(&["past", unit], now)?;
+            (from, None, count)
+        }
+        rest => match unit_before(rest, now.date()) {
+            Some((first, after, count)) => {
+                let at = |date: Date| date.to_zoned(now.time_zone().clone()).ok();
+                (at(first)?, at(after), count)
+            }
+            None => {
+                let (span, count) = past(rest, now)?;
+                (span.from, span.until, count)
+            }
+        },
+    };
+    let until = until.map_or_else(|| now.clone(), |until| until.min(now.clone()));
+    let end = place + count;
+    (from < until).then_some(Period { from, until, end })
+}
+
+/// Reads a unit of the calendar before the current one, or a day of a week: the first day, the day
+/// after the last one, and the number of words.
+fn unit_before(words: &[&str], today: Date) -> Option<(Date, Date, usize)> {
+    let (number, unit) = match words {
+        ["day", "before", "yesterday", ..] => (2, "day".to_owned()),
+        [unit @ ("week" | "month" | "year"), "before", "last", ..] => (2, (*unit).to_owned()),
+        ["a" | "an", unit, "ago", ..] => (1, (*unit).to_owned()),
+        [count, unit, "ago", ..] => (number(count)?, singular(unit)),
+        [day, "of", "last", "week", ..] => return day_of_last_week(day, today, 4),
+        [day, "last", "week", ..] => return day_of_last_week(day, today, 3),
+        _ => return None,
+    };
+    let begin = match unit.as_str() {
+        "day" => today,
+        "week" => monday_of(today)?,
+        "month" => today.first_of_month(),
+        "year" => today.first_of_year(),
+        _ => return None,
+    };
+    let back = |number: i64| begin.checked_sub(units(&unit, number)?).ok();
+    Some((back(number)?, back(number - 1)?, 3))
+}
+
+fn day_of_last_week(day: &str, today: Date, count: usize) -> Option<(Date, Date, usize)> {
+    let back = 7 - i64::from(weekday(day)?.to_monday_zero_offset());
+    let day = monday_of(today)?.checked_sub(back.days()).ok()?;
+    Some((day, day.tomorrow().ok()?, count))
+}
+
+/// Reads a day, month or year that is written out: `2016-06-01`, `1 June 2016`, `Oct 3rd 2026`,
+/// `2016-06`, `June 2016`.
+fn written(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
+    let place = place + usize::from(words.get(place) == Some(&"the"));
+    let place = place + usize::from(words.get(place) == Some(&"year"));
+    let (first, length, count) = date(words.get(place..)?)?;
+    let from = first.to_zoned(now.time_zone().clone()).ok()?;
+    let until = first.checked_add(length).ok()?;
+    let until = until.to_zoned(now.time_zone().clone()).ok()?;
+    let end = place + count;
+    Some(Period { from, until, end })
+}
+
+/// Reads the first day, the length and the number of words of a date.
+fn date(words: &[&str]) -> Option<(Date, jiff::Span, usize)> {
+    let is_year = |word: &str| {
+        let is_of_century = word.starts_with("19") || word.starts_with("20");
+        word.len() == 4 && is_of_century && word.bytes().all(|b| b.is_ascii_digit())
+    };
+    let word = *words.first()?;
+    if is_year(word) {
+        return Some((format!("{word}-01-01").parse().ok()?, 1.year(), 1));
+    }
+    if let (7, Ok(first)) = (word.len(), format!("{word}-01").parse::<Date>()) {
+        return Some((first, 1.month(), 1));
+    }
+    let day = word.parse().ok();
+    let day = day.or_else(|| strtime::parse("%d.%m.%Y", word).ok()?.to_date().ok());
+    if let Some(day) = day {
+        return Some((day, 1.day(), 1));
+    }
+    // "3rd of October 2026" and "October 3rd 2026".
+    let of = usize::from(words.get(1) == Some(&"of"));
+    for (number, formats) in [
+        (
+            3,
+            ["%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y"].as_slice(),
+        ),
+        (2, &["%B %Y", "%b %Y"]),
+    ] {
+        let Some([first, rest @ ..]) = words.get(..number + of) else {
+            continue;
+        };
+        let parts = std::iter::once(first).chain(rest.get(of..)?);
+        let parts: Vec<&str> = parts.map(|word| without_ordinal(word)).collect();
+        if !parts.last().is_some_and(|year| is_year(year)) {
+            continue;
+        }
+        let text = parts.join(" ");
+        let mut read = formats
+            .iter()
+            .filter_map(|one| strtime::parse(one, &text).ok());
+        if let Some(found) = read.next() {
+            let first = Date::new(found.year()?, found.month()?, found.day().unwrap_or(1));
+            let length = if number == 3 { 1.day() } else { 1.month() };
+            return Some((first.ok()?, length, number + of));
+        }
+    }
+    None
+}
+
+/// The number of `3rd`; any other word as it is.
+fn without_ordinal(word: &str) -> &str {
+    let mut ends = ["st", "nd", "rd", "th"].into_iter();
+    let stem = ends.find_map(|end| word.strip_suffix(end));
+    let is_number = |stem: &&str| stem.parse::<u8>().is_ok();
+    stem.filter(is_number).unwrap_or(word)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use jiff::civil::DateTime;
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    /// The range at the front of a text, asked on Saturday, 28 November 2026, at 15:00 in Berlin.
+    fn shown(text: &str) -> String {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let now: DateTime = "2026-11-28T15:00".parse().unwrap();
+        let now = now.to_zoned(zone).unwrap();
+        let words: Vec<&str> = text.split(' ').collect();
+        let Some((Range { from, until }, count)) = range(&words, &now) else {
+            return format!("unread {text}");
+        };
+        let shown = |at: Option<Zoned>| match at {
+            None => "-".to_owned(),
+            Some(at) if at == now => "now".to_owned(),
+            Some(at) if at.hour() == 0 => at.strftime("%Y-%m-%d").to_string(),
+            Some(at) => at.strftime("%m-%dT%H:%M").to_string(),
+        };
+        let rest = words[count..].join(" ");
+        format!("{} {} {rest}", shown(from), shown(until))
+    }
+
+    fn assert_all(cases: &[(&str, &str)]) {
+        for (text, expected) in cases {
+            assert_eq!(shown(text).trim_end(), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn period_that_counts_from_now_is_read() {
+        assert_all(&[
+            ("yesterday", "2026-11-27 2026-11-28"),
+            ("today by hour", "2026-11-28 now by hour"),
+            ("yesterday and today", "2026-11-27 now"),
+            ("friday", "2026-11-27 2026-11-28"),
+            ("the day before yesterday", "2026-11-26 2026-11-27"),
+            ("two weeks ago", "2026-11-09 2026-11-16"),
+            ("a month ago", "2026-10-01 2026-11-01"),
+            ("the week before last", "2026-11-09 2026-11-16"),
+            ("monday last week", "2026-11-16 2026-11-17"),
+            ("saturday morning", "11-28T06:00 11-28T12:00"),
+            ("saturday afternoon", "11-28T12:00 now"),
+            ("older than 2 months", "- 09-28T15:00"),
+            ("newer than a week by day", "11-21T15:00 - by day"),
+            ("two hours ago", "unread two hours ago"),
+            ("now by month", "unread now by month"),
+        ]);
+    }
+
+    #[test]
+    fn last_week_is_of_the_calendar_unless_the_last_is_said() {
+        assert_all(&[
+            ("last week", "2026-11-16 2026-11-23"),
+            ("of last week", "2026-11-16 2026-11-23"),
+            ("in the last week", "11-21T15:00 now"),
+            ("the last month", "10-28T15:00 now"),
+            ("from the last year", "11-28T15:00 now"),
+            ("past week", "11-21T15:00 now"),
+            ("within the last 2 weeks", "11-14T15:00 now"),
+        ]);
+    }
+
+    #[test]
+    fn date_behind_a_preposition_is_read() {
+        assert_all(&[
+            ("in 2023", "2023-01-01 2024-01-01"),
+            ("in the year 2023", "2023-01-01 2024-01-01"),
+            ("of 2023-12", "2023-12-01 2024-01-01"),
+            ("in march 2023", "2023-03-01 2023-04-01"),
+            ("on 3 oct 2026", "2026-10-03 2026-10-04"),
+            ("on the 3rd of october 2026", "2026-10-03 2026-10-04"),
+            ("from october 3rd 2026", "2026-10-03 2026-10-04"),
+            ("on 20.11.2026", "2026-11-20 2026-11-21"),
+            ("june 2016", "unread june 2016"),
+            ("2023", "unread 2023"),
+            ("in 31 june 2016", "unread in 31 june 2016"),
+            ("on 11/10/2026", "unread on 11/10/2026"),
+            ("in october", "unread in october"),
+            ("over 2000 pixels", "unread over 2000 pixels"),
+        ]);
+    }
+
+    #[test]
+    fn begin_and_end_bound_a_range() {
+        assert_all(&[
+            ("since yesterday", "2026-11-27 -"),
+            ("since 2023-05", "2023-05-01 -"),
+            ("before 2023-02", "- 2023-02-01"),
+            ("after 2023", "2024-01-01 -"),
+            ("until yesterday", "- 2026-11-28"),
+            ("from yesterday until now", "2026-11-27 now"),
+            ("from friday to today", "2026-11-27 now"),
+            ("from monday to friday last week", "2026-11-16 2026-11-21"),
+            (
+                "from monday to friday of last week",
+                "2026-11-16 2026-11-21",
+            ),
+            (
+                "from 16 november to 18 november 2026",
+                "2026-11-16 2026-11-19",
+            ),
+            ("between 16 and 18 november 2026", "2026-11-16 2026-11-19"),
+            ("from october and november 2026", "2026-10-01 2026-12-01"),
+            ("from 2022 to 2023", "2022-01-01 2024-01-01"),
+            (
+                "from 2022 and 2023 by month",
+                "2022-01-01 2024-01-01 by month",
+            ),
+            ("in 2022 and 2024", "2022-01-01 2023-01-01 and 2024"),
+            ("since 2023 until 2022", "2023-01-01 - until 2022"),
+            ("between 2018 and 2016", "unread between 2018 and 2016"),
+            (
+                "between 2016 by day and 2017",
+                "unread between 2016 by day and 2017",
+            ),
+            ("from 2023 on", "2023-01-01 -"),
+            ("from 2023 on by month", "2023-01-01 - by month"),
+            ("from 2023 on a sheet", "2023-01-01 2024-01-01 on a sheet"),
+        ]);
+    }
+}
