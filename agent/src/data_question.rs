@@ -35,7 +35,7 @@ pub(crate) fn parse_answer<T: DeserializeOwned>(answer: &str) -> Result<T, Inval
     serde_json::from_str(json).map_err(|_| InvalidAnswer)
 }
 
-/// What a model is asked about the data.
+/// Question to a model about data.
 pub(crate) struct DataQuestion<'a> {
     /// Name of the tool, and what it is.
     pub(crate) tool: &'a str,

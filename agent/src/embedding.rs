@@ -248,7 +248,7 @@ impl Embedder {
     }
 }
 
-/// What to do where texts are needed.
+/// Remedy if texts are needed.
 const TEXTS_REMEDY: &str = "export CLIP and add it: `watchkeeper models add FILE --like \
                             clip-vit-b-32`";
 

@@ -1,5 +1,5 @@
-//! Follows the journal behind a cursor of its own: for chains, channels, schedules of events and
-//! the archive.
+//! Follows the journal behind its own cursor: for chains, channels, schedules of events and the
+//! archive.
 //!
 //! Without a broker the outbox's cursor stands still, so that a broker configured later receives
 //! what the journal still holds.
@@ -29,7 +29,7 @@ const HEALTH_RETRY: Duration = Duration::from_secs(2);
 
 /// A reader with its own cursor.
 pub(crate) struct JournalTail {
-    /// What reads, for the log: `channel ops`.
+    /// Name of the reader in the log: `channel ops`.
     reader: String,
     runtime: RuntimeClient,
     /// Absent until the end of the journal is known.

@@ -250,7 +250,7 @@ fn latest_chunks(
 struct Replay {
     run: Run,
     spec: PipelineSpec,
-    /// What the detectors see next.
+    /// Frame that the detectors see next.
     shown: RecordedFrame,
     out: ReportWriter,
     until: Instant,

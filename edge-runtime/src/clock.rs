@@ -99,7 +99,7 @@ pub fn local_time(zoned: &Zoned) -> LocalTime {
     }
 }
 
-/// Largest difference of the wall clock and the monotonic one that is no setting of the clock.
+/// Largest difference of the wall clock and the monotonic one that is not a setting of the clock.
 pub const MAX_DRIFT: Duration = Duration::from_secs(2);
 
 /// How long a judgement of the clock holds, unless the clock is set.

@@ -43,8 +43,8 @@ pub const MAX_BYTES: u64 = 1 << 30;
 pub struct Rest {
     /// Bytes that are here.
     pub offset: u64,
-    /// What the server must still call the file for its rest to fit (`If-Range`, RFC 9110 section
-    /// 13.1.5).
+    /// Validator that the server must still use for the file, so that its rest fits (`If-Range`,
+    /// RFC 9110 section 13.1.5).
     pub validator: Option<String>,
 }
 
@@ -316,7 +316,7 @@ impl Download {
         }
     }
 
-    /// Removes the part with its validator; a part that was removed before is no error.
+    /// Removes the part with its validator; a part that was removed before is not an error.
     fn remove_part(&self) -> Result<(), DownloadError> {
         self.note_validator(None)?;
         match fs::remove_file(&self.part) {

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/nvmm/nvmm.c");
 
-/// Plugin in a folder of its own, for processes that are started with [`NvmmPlugin::variables`].
+/// Plugin in its own folder, for processes that are started with [`NvmmPlugin::variables`].
 #[derive(Debug)]
 pub struct NvmmPlugin {
     folder: TempDir,

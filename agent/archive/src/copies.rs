@@ -31,7 +31,7 @@ pub(crate) struct Copies {
     shared_counts: TierCounts,
 }
 
-/// What a removal found.
+/// Result of removing copies.
 #[derive(Debug, Default)]
 pub(crate) struct RemovedCopies {
     /// Removed copies by tier.

@@ -48,7 +48,7 @@ pub struct Durable {
     vectors: VectorCache,
 }
 
-/// What a change removed.
+/// Entries and contents that a change removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removed {
     pub names: Vec<EntryName>,

@@ -58,7 +58,7 @@ pub enum ArchiveError {
     },
     #[error("the disk of the archive has {free} bytes free and {needed} are needed; free some")]
     Disk { free: u64, needed: u64 },
-    /// What a request asks for is not permitted or not possible here.
+    /// The request is not permitted or not possible here.
     #[error("{0}")]
     Refused(String),
     /// A source could not be read.

@@ -26,7 +26,7 @@ pub(crate) struct BlobUse {
     pub(crate) uses: u64,
 }
 
-/// What entries have in common, with the number of its uses.
+/// Values that entries share, with the number of their uses.
 type Uses<K> = BTreeMap<K, u64>;
 /// The same for what is in memory once.
 type Shared<T> = Uses<Arc<T>>;
@@ -192,7 +192,7 @@ impl Index {
         (first.map(|slot| Arc::clone(slot)).collect(), found.len())
     }
 
-    /// What entries that have not expired have in common.
+    /// Shared facts of the entries that have not expired.
     pub(crate) fn facts(&self, now_us: i64) -> Vec<&Facts> {
         let mut expired = BTreeMap::<&Facts, u64>::new();
         let due = self.expiring.iter().take_while(|(at, _)| *at <= now_us);

@@ -23,7 +23,7 @@ const CURSOR: &[u8] = b"cursor";
 const COMPLETE: &[u8] = b"complete";
 const OBJECT_PLACE: &[u8] = b"objects";
 
-/// What the object tier has still to do with a content.
+/// Pending task of the object tier for one content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectTask {
     Copy,

@@ -3,7 +3,7 @@
 //! - A damaged content is replaced by its copy from any other tier that has one.
 //! - A content that can't be read is like a damaged one. A tier that does not answer may have a
 //!   copy: such an entry is named apart, and kept.
-//! - What is destroyed or replaced meanwhile is no damage.
+//! - What is destroyed or replaced meanwhile is not damage.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

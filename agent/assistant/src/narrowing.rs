@@ -26,16 +26,16 @@ const MIN_APPROVED: usize = 3;
 /// Fewest rejected events among the older answers.
 const MIN_REJECTED: usize = 3;
 
-/// What a rule is changed by.
+/// A change of a rule that removes false events.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Narrowing {
     /// Areas to ignore, normalised `[x_min, y_min, x_max, y_max]`.
     pub ignore: Vec<[f64; 4]>,
     /// Lowest score of an object.
     pub min_score: Option<f64>,
-    /// What it removes of the events that it was chosen on.
+    /// Removed events among those that it was chosen on.
     pub older: Removed,
-    /// What it removes of the events that it was checked on.
+    /// Removed events among those that it was checked on.
     pub newer: Removed,
 }
 
@@ -114,7 +114,7 @@ impl Narrowing {
         is_below || self.ignore.iter().any(is_ignored)
     }
 
-    /// What it removes of the answered events, one sentence for each part of them.
+    /// The removed answered events, one sentence for the older and one for the newer.
     pub fn sentences(&self) -> [String; 2] {
         [
             format!("chosen on the older answers: {}", self.older.sentence()),

@@ -40,7 +40,7 @@ impl Entrypoint {
     }
 }
 
-/// What the tools of one request may do.
+/// Permissions of the tools of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPermissions {
     pub entrypoint: Entrypoint,

@@ -267,7 +267,7 @@ impl SecretSearch<'_> {
     }
 
     /// Type and destination of a step, each with its [origins](Self::trace_origins). Empty if
-    /// `fields` is no step.
+    /// `fields` is not a step.
     fn destination(&self, fields: &Map<String, Value>) -> Vec<String> {
         if !fields.contains_key("type") {
             return Vec::new();

@@ -336,7 +336,7 @@ impl Bench {
         (runner.run(&job, &mut |_| {}, &|| false).unwrap(), output)
     }
 
-    /// What the model has read last.
+    /// Latest request that the model has read.
     fn last_request(&self) -> String {
         String::from_utf8(self.server.requests().pop().unwrap().body).unwrap()
     }

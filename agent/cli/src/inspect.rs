@@ -311,7 +311,7 @@ fn read_only_disk(path: &Path) -> Option<String> {
 }
 
 /// Checks the address of a source: its syntax, and that its file or folder exists. A device that is
-/// absent is no error, because the runtime waits for it.
+/// absent is not an error, because the runtime waits for it.
 fn check_source(source: &SourceSpec, findings: &mut Findings) {
     let key = format!("sources.{}.uri", source.id);
     let missing = |path: &Path| path.is_absolute().then(|| path.metadata().err()).flatten();

@@ -24,7 +24,7 @@ use super::exit::Failure;
 use super::output::Output;
 use super::runtime_program;
 
-/// What to do where the network fails every time.
+/// Remedy if the network fails every time.
 const OFFLINE: &str = "copy the file here and run `watchkeeper models add`";
 
 pub(super) async fn run(

@@ -13,7 +13,7 @@ const TEXT_CONFIDENCE: [f64; 2] = [0.40, 0.85];
 /// Values that are looked up, by their placeholders.
 pub type LookupValues = BTreeMap<String, String>;
 
-/// What an event knows about its object.
+/// Facts of an event about its object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventFacts {
     /// Confidence of the box, `0.0..=1.0`.

@@ -13,7 +13,7 @@ const MOTION: &str = "motion";
 /// Most words of the name of a camera.
 pub const MAX_NAME_WORDS: usize = 8;
 
-/// What requests may name, as far as it is known now.
+/// Names that requests may use, as far as they are known now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownNames {
     pub cameras: CameraNames,

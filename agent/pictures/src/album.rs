@@ -53,7 +53,7 @@ pub enum AlbumError {
     Interrupted,
 }
 
-/// What an album holds.
+/// Contents of an album, in numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AlbumCounts {
     pub folders: usize,

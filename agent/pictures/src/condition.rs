@@ -97,7 +97,7 @@ fn score(picture: &Picture, of: Trait) -> Option<f64> {
     Some(picture.scores?.get(of))
 }
 
-/// What a condition asks of a value.
+/// Test of a value by a condition.
 #[derive(Debug, Clone, PartialEq)]
 enum Test {
     Known(bool),
@@ -137,7 +137,7 @@ pub struct Condition {
     whole: Vec<String>,
 }
 
-/// A text that is no condition.
+/// A text that is not a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no condition such as \"width >= 1000\", \"place is unknown\" or \"camera is not \

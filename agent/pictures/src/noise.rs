@@ -8,7 +8,7 @@ const BLOCK: u32 = 16;
 /// Most pixels along the longer side that are measured: larger pictures are sampled by blocks.
 const MAX_BLOCKS_A_SIDE: u32 = 64;
 
-/// Share of the blocks with the least noise whose last one is taken: texture is no noise.
+/// Share of the blocks with the least noise whose last one is taken: texture is not noise.
 const FLAT_SHARE: f64 = 0.1;
 
 /// Estimates the standard deviation of noise in grey levels.

@@ -23,24 +23,24 @@ use crate::scene::Camera;
 use crate::settings::{About, channels};
 use crate::token::token;
 
-/// What a change of a pipeline is about.
+/// Words that a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
     "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring|existing|running";
 /// Words that say nothing in a correction.
 const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
-/// What is done about an event besides.
+/// Words for further actions on an event.
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
 
 /// Words that add to what was proposed.
 const ADDS: &str = "and|plus|&|+";
 
-/// What to say where every class was left out.
+/// Remark if every class was left out.
 const NOTHING_LEFT: &str = "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".";
 
 /// Seconds from which on nobody means how long somebody stays.
 const HALF_A_DAY_S: f64 = 43_200.0;
 
-/// Whether a text says how something that was proposed should be, and is no request of its own.
+/// Whether a text says how something that was proposed should be, and is not a separate request.
 pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     // `forget the times`, `any vehicle`
     let names_class = || {
@@ -176,7 +176,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         .try_for_each(|parts| said.apply(parts, r))
 }
 
-/// What a correction says.
+/// Meaning of a correction.
 struct Correction {
     cameras: Vec<SourceId>,
     place: Option<Where>,

@@ -43,13 +43,13 @@ impl Reader<'_> {
         verb && one_of(">|=|→", self.word(at))
     }
 
-    /// Slot of the next word that is no function word, in the same sentence.
+    /// Slot of the next word that is not a function word, in the same sentence.
     fn slot_behind(&self, at: usize) -> Option<Slot> {
         let mut behind = at + 1..self.tokens.len();
         self.slot_among(&mut behind)
     }
 
-    /// Slot of the last word before that is no function word, in the same sentence.
+    /// Slot of the last word before that is not a function word, in the same sentence.
     fn slot_before(&self, at: usize) -> Option<Slot> {
         self.slot_among(&mut (0..at).rev())
     }
@@ -76,7 +76,7 @@ impl Reader<'_> {
             Some(Slot::Place) if word == "from" => self.slot_before(at) == Some(Slot::Act),
             // `by the pool` is not in it.
             Some(Slot::Place) if word == "by" => false,
-            // `from now until 11 pm` is no time of every day.
+            // `from now until 11 pm` is not a time of every day.
             Some(Slot::Time) if word == "from" => self.word(at + 1) != "now",
             Some(Slot::Camera | Slot::Place | Slot::Way | Slot::Time | Slot::Wish) => {
                 one_of(WHERE, word)

@@ -24,7 +24,7 @@ const SMALL: &str = "to|of|for|on|at|and|with|about|let|know|look|looks|tell|tel
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
-/// What a sentence changes of a watch that runs, or of a proposal that waits ([`crate::amend`]).
+/// Changes by a sentence to a running watch, or to a waiting proposal ([`crate::amend`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// Classes that it names, and how.
@@ -40,7 +40,7 @@ impl Wanted {
     pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Refusal> {
         let settings = Settings::read_change(r, of_a_watch)?;
         let mentions = one_list(r, false, false);
-        // Whom a watch tells is no class: `should notify staff`.
+        // The recipient of a watch is not a class: `should notify staff`.
         let is_told = |m: &&Mention| {
             let before = r.before(r.before_articles(m.at.start));
             m.labels.as_slice() == ["person"] && one_of(TELLS, before)

@@ -93,7 +93,7 @@ pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     let apart = closed.is_none().then(|| ends_apart(r)).flatten();
     let (apart, has_open_end) = apart.unzip();
     let mut hours = closed.or(apart).or_else(|| part_of_day(r));
-    // `at night, weekends all day` is no one span.
+    // `at night, weekends all day` is not one span.
     if hours.is_none() && r.take_all(&["@all_day"]) {
         hours = Some((0.0, 0.0));
     }

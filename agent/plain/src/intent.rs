@@ -9,7 +9,7 @@ use crate::names::{self, WATCHES};
 use crate::reader::{Reader, one_of};
 use crate::settings::channels;
 
-/// What a clause asks for.
+/// Purpose of a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
     Watch,
@@ -58,7 +58,7 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if r.begins(start, &["@asks_to_be_shown"]) {
         return Intent::Look;
     }
-    // `end the pause` is no end of a watch.
+    // `end the pause` is not an end of a watch.
     let leading = [
         ("@resume", Intent::Resume),
         ("@delete", Intent::Stop),

@@ -137,8 +137,8 @@ fn names_of_steps(deployed: &Deployed, part: &str) -> Vec<String> {
     named.collect()
 }
 
-/// What a number of events is the number of: not of people or things, of which one may have
-/// several.
+/// Noun for a number of events, which is not a number of people or things: one of these may have
+/// several events.
 pub(crate) fn events_of(labels: &[String]) -> String {
     let about = match labels {
         [] => String::new(),
@@ -149,8 +149,8 @@ pub(crate) fn events_of(labels: &[String]) -> String {
     )
 }
 
-/// What the counts of now say nothing of: the cameras where no watch tells these classes, or looks
-/// at the place. Refuses a question of which no watch tells anything.
+/// The part of present counts that is unknown: the cameras where no watch reports these classes, or
+/// looks at the place. Refuses a question that no watch answers.
 pub(crate) fn unknown_now(
     scene: &Scene,
     camera: Option<&SourceId>,

@@ -61,7 +61,7 @@ pub(crate) struct Words {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spelling {
-    /// What is often written for a word.
+    /// Common spellings of a word.
     pub(crate) written: BTreeMap<String, String>,
     /// Words whose misspellings are corrected.
     pub(crate) right: BTreeSet<String>,
@@ -101,7 +101,7 @@ pub(crate) struct PartOfPicture {
     pub(crate) from: [f64; 2],
     /// The opposite corner.
     pub(crate) to: [f64; 2],
-    /// What is said where it only stands for what was said.
+    /// The word that it stands for.
     #[serde(default)]
     pub(crate) taken_as: String,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Phrase<T> {
     pub(crate) words: Vec<String>,
 }
 
-/// Phrases with a value of their own, by what they are about.
+/// Phrases with their own value, by what they are about.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Meanings {
@@ -127,7 +127,7 @@ pub(crate) struct Meanings {
     pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
     pub(crate) lines: Vec<Phrase<String>>,
     pub(crate) parts_of_picture: Vec<Phrase<PartOfPicture>>,
-    /// What to say instead of words that were not read, by the kind of sentence.
+    /// Alternatives for words that were not read, by the kind of sentence.
     pub(crate) remedies: BTreeMap<String, Vec<Phrase<String>>>,
 }
 

@@ -22,10 +22,10 @@ use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
-/// What only a command makes of a watch. Without a watch the question is for all commands.
+/// States of a watch that only a command makes. Without a watch the question is for all commands.
 const COMMANDED: &str = "paused|resumed|deleted";
 
-/// What a question is about, and the text that goes with it; nothing where it isn't understood.
+/// Topic of a question, and the text that goes with it; nothing if it isn't understood.
 pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     let slots = Slots::read(r);
     let mut kinds = r.lexicon.questions.kinds.iter();
@@ -300,8 +300,8 @@ fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Resu
     refuse_unread(r, words)
 }
 
-/// Refuses a question with words that nothing reads: a table is no answer to `what colour is the
-/// sky`.
+/// Refuses a question with words that nothing reads: a table is not an answer to
+/// `what colour is the sky`.
 fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
     const SHOWN: &str =
         "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";

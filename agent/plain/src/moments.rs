@@ -270,7 +270,7 @@ fn open_hours(r: &mut Reader<'_>) -> (Option<Found>, Option<Found>) {
     )
 }
 
-/// Whether a bare number stands before what is counted: `between 2 and 3 people` are no hours.
+/// Whether a bare number stands before what is counted: `between 2 and 3 people` are not hours.
 fn is_counted(r: &Reader<'_>, found: &Found) -> bool {
     const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
     let end = found.at.end;

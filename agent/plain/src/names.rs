@@ -80,7 +80,7 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceI
 fn is_camera(reader: &Reader<'_>, name: &str, words: &Range<usize>) -> bool {
     let beside = |word: &str| one_of("camera|cam", word);
     let named = beside(reader.before(words.start)) || beside(reader.any_word(words.end));
-    // `the parking bay` is a place of its own where a camera is called Parking.
+    // `the parking bay` is a separate place where a camera is called Parking.
     let next = reader.word(words.end);
     let of_place = || {
         reader.lexicon.words.places.contains(next)
@@ -307,7 +307,7 @@ impl Mention {
     }
 }
 
-/// What is said where there is none of anything.
+/// Word for an empty list.
 const NOTHING: &str = "nothing";
 
 /// Words that make a place of the class before them.
@@ -322,7 +322,7 @@ fn mention_at(reader: &Reader<'_>, at: usize) -> Option<Mention> {
 /// The class that these words name.
 fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
     let words: Vec<&str> = at.clone().map(|i| reader.word(i)).collect();
-    // A mark is no part of a name, though names are compared without.
+    // A mark is not a part of a name, though names are compared without.
     let is_mark = |i: usize| reader.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
     if words.contains(&"") || is_mark(at.start) || is_mark(at.end - 1) {
         return None;
@@ -375,7 +375,7 @@ pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String
     })
 }
 
-/// What stands between that and the class.
+/// Words between the preposition and the class.
 const ARTICLES: &str = "a|an|any|the|for|his|their";
 
 /// How a class stands, and the words that say so.

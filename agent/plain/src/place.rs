@@ -199,8 +199,8 @@ fn line_at(way: &str, at: f64) -> Result<Where, Refusal> {
     Ok(unnamed(shape, text))
 }
 
-/// What may follow a part: `of the picture`, or nothing. `left side of the building` is another
-/// place.
+/// Reads the words that may follow a part: `of the picture`, or nothing.
+/// `left side of the building` is another place.
 fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
     const OF: &str = "of|in the? camera? picture|image|frame|view|screen|scene|camera";
     if let Some(found) = r.fits(OF, end) {

@@ -11,7 +11,7 @@ use crate::names;
 use crate::reader::{Reader, one_of};
 use crate::scene::{Camera, quoted};
 
-/// What a question says, whatever it asks for.
+/// Slots of a question, whatever its kind.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     /// The events that it may be about, but for their kinds, classes, cameras and times.

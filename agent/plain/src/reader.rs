@@ -29,7 +29,7 @@ pub(crate) enum Slot {
     Other,
     /// A verb of watching or counting.
     Verb,
-    /// What an event keeps, whom it notifies and how often.
+    /// Media of an event, its recipients and its frequency.
     Wish,
     Camera,
     Place,
@@ -232,7 +232,7 @@ impl<'s> Reader<'s> {
         last.map_or(0, |last| last + 1)
     }
 
-    /// What a person wrote there.
+    /// The user's text at `at`.
     pub(crate) fn written(&self, at: Range<usize>) -> String {
         let words = self.tokens.get(at).unwrap_or_default().iter();
         let mut text = String::new();
@@ -291,7 +291,7 @@ impl<'s> Reader<'s> {
         self.find(patterns).is_some()
     }
 
-    /// What to say instead of a free word of a sentence of this kind, where that is known.
+    /// Alternative for a free word of a sentence of this kind, if one is known.
     pub(crate) fn remedy(&self, kind: &str) -> Option<&'s str> {
         let mut remedies = self.lexicon.meanings.remedies.get(kind)?.iter();
         let remedy = remedies.find(|remedy| self.says(&remedy.words))?;

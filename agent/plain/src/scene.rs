@@ -11,7 +11,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scene {
     pub cameras: Vec<Camera>,
-    /// What is deployed.
+    /// The deployed pipelines.
     pub pipelines: Vec<Deployed>,
     /// Models that can be used, the preferred one first. At least one, else nothing can be watched.
     pub models: Vec<Model>,
@@ -56,7 +56,7 @@ pub enum Shape {
 /// A pipeline that is deployed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployed {
-    /// What was deployed.
+    /// The deployed specification.
     pub spec: PipelineSpec,
     /// What people call it; may be the id.
     pub name: String,
@@ -88,7 +88,7 @@ impl Deployed {
 pub struct Model {
     /// Its name, as a workflow names it.
     pub name: String,
-    /// What it tells apart; empty for one that knows no classes, such as `motion`.
+    /// Classes that it knows; empty for a model without classes, such as `motion`.
     pub labels: Vec<String>,
 }
 

@@ -78,7 +78,7 @@ fn meant(word: &str, names: &[BTreeSet<String>; 2], lexicon: &Lexicon) -> Option
     if is_known || !word.chars().all(char::is_alphabetic) {
         return None;
     }
-    // `enter` is no slip of `enters`.
+    // `enter` is not a slip of `enters`.
     let is_form = |r: &str| r.strip_suffix('s') == Some(word) || word.strip_suffix('s') == Some(r);
     let right = lexicon.spelling.right.union(places);
     let mut right = right.filter(|r| is_slip(word, r) && !is_form(r));

@@ -38,7 +38,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 pub struct Template {
     pub name: String,
-    /// What it is for.
+    /// Purpose of the template.
     pub title: String,
     /// The sentence, with a hole `{parameter}` for each parameter.
     pub request: String,

@@ -85,13 +85,14 @@ impl Plain {
         Ok(self.read(text, corrections, &self.correct_spelling(text, scene)))
     }
 
-    /// Whether a text says how something that was proposed should be, and is no request of its own.
+    /// Whether a text says how something that was proposed should be, and is not a separate
+    /// request.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
         is_short(text) && amend::is_correction(&self.correct_spelling(text, scene))
     }
 
-    /// Whether a text asks for something by itself, so that it is no answer to a question: an order
-    /// about what runs, or a watch with its condition.
+    /// Whether a text asks for something by itself, so that it is not an answer to a question: an
+    /// order about what runs, or a watch with its condition.
     pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
         let asks = |request: &Request<'_>| {
             let waits = request.intent == Intent::Watch && request.r.says(&["when|if|whenever"]);

@@ -44,7 +44,7 @@ impl Reader<'_> {
         let (mut total, mut end) = self.one_duration(at)?;
         loop {
             let next = end + usize::from(self.word(end) == "and");
-            // `5 minutes a day` are no day and five minutes.
+            // `5 minutes a day` is not a day and five minutes.
             let more = match next == end && one_of("a|an", self.word(end)) {
                 true => None,
                 false => self.one_duration(next),
@@ -84,7 +84,7 @@ impl Reader<'_> {
             _ if article => (1.0, at + 1),
             _ => self.number(at)?,
         };
-        // A second opinion is no time, and no second person is.
+        // A second opinion is not a time, and no second person is.
         if article && end == at + 1 && self.is_ordinal(end) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The task that indexes events: a reader of the journal with a cursor of its own.
+//! The task that indexes events: a reader of the journal with its own cursor.
 //!
 //! - References and cursor are one batch: a record is indexed once, over crashes too.
 //! - A runtime that is away delays it. A new journal is read from its start.

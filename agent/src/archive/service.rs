@@ -110,7 +110,7 @@ async fn read_content(file: File) -> Result<Bytes, String> {
     read.map_err(|error| error.to_string())
 }
 
-/// What the archive of an agent needs.
+/// Dependencies of an agent's archive.
 #[derive(Debug, Clone)]
 pub struct ArchiveSetup {
     pub state_dir: PathBuf,

@@ -26,7 +26,7 @@ use super::{media, roots};
 /// Bytes that are read of a file at a time.
 const CHUNK: usize = 256 << 10;
 
-/// What reads sources.
+/// Reader of sources.
 #[derive(Debug)]
 pub(super) struct Sources {
     roots: Vec<PathBuf>,

@@ -50,7 +50,7 @@ const RETRY_CEILING: Duration = Duration::from_secs(10);
 /// How long questions may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the task needs to start.
+/// Dependencies of the task at its start.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub lookups: LookupService,
@@ -201,7 +201,7 @@ fn check_end(ended: Result<Result<(), StoreError>, JoinError>) -> Result<(), Sto
     })
 }
 
-/// What the run of one chain needs.
+/// Dependencies of the run of one chain.
 struct Deps {
     sources: Sources,
     /// Answers that second opinions about the same scenes share.

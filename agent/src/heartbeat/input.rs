@@ -35,7 +35,7 @@ pub struct CheckInput {
     pub observations: Vec<Note>,
 }
 
-/// What the runtime reported for one check.
+/// The runtime's report for one check.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuntimeReport {
     pub cameras: Vec<Camera>,

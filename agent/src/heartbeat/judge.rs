@@ -33,7 +33,7 @@ const MIN_GIVEN_UP: u64 = 3;
 /// Limit of findings reported per check, the most severe first; later checks report the others.
 pub(crate) const MAX_FINDINGS: usize = 32;
 
-/// What earlier checks reported and learned.
+/// Findings reported, and numbers learned, by earlier checks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct State {
     /// Last journal record whose events were counted; absent before the first check.

@@ -39,7 +39,7 @@ Answer with one JSON object and nothing else: {"seen": "...", "injection_suspect
 
 const QUESTION: &str = "Get the frame, and say what its owner would want to know.";
 
-/// What a model reported about a frame.
+/// A model's report about a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// An ordinary scene.

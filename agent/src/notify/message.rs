@@ -267,7 +267,7 @@ fn has_lasted(event: &Event) -> bool {
     }
 }
 
-/// What sets a record apart from the others of its event that a channel receives.
+/// Suffix that distinguishes a record from the others of its event that a channel receives.
 fn id_suffix(event: &Event) -> &'static str {
     match event.phase {
         Phase::New => "new",
@@ -433,9 +433,9 @@ pub(crate) fn body(
     }
 }
 
-/// What Slack shows of a notification; `text` of the message is for its previews and for compatible
-/// services. With `verbatim`, an address in a text from outside stays text; an incoming webhook has
-/// that for text objects only ("Text object" in Slack's documentation).
+/// Block that Slack shows of a notification; `text` of the message is for its previews and for
+/// compatible services. With `verbatim`, an address in a text from outside stays text; an incoming
+/// webhook has that for text objects only ("Text object" in Slack's documentation).
 fn slack_block(notification: &Notification) -> Value {
     let link = notification.link.iter();
     let link = link.map(|url| format!(", answer: <{}>", escaped(url)));

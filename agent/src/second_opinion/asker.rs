@@ -75,8 +75,8 @@ impl Asker {
         })?;
         let first = answer_of(&small, opinion);
         let mut large = client.start_job(self.job(case, Tier::Medium, Detail::Medium));
-        // No large model is asked after a blueprint of one step or with a model of its own, a
-        // spent limit, or with a single model.
+        // No large model is asked after a blueprint of one step or with its own model, a spent
+        // limit, or with a single model.
         let has_own = blueprint.named_model.is_some();
         let is_last = has_own || blueprint.steps < 2 || first.cost >= blueprint.cost;
         if !first.opinion.is_doubtful() || large.model().id == first.model || is_last {

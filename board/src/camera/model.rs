@@ -15,7 +15,7 @@ const BAYER: [&str; 28] = [
     "BG14", "GB14", "GR14", "RG14", "BYR2", "GB16", "GR16", "RG16",
 ];
 
-/// What is asked of each device in a listing.
+/// Details that a listing asks of each device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Formats without sizes: a few ioctls.

@@ -46,7 +46,7 @@ pub struct DetectorInfo {
     pub own: OwnThresholds,
 }
 
-/// What a model uses where a request leaves it open.
+/// A model's thresholds for requests that set none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OwnThresholds {
     /// Lowest score to report.

@@ -3,7 +3,7 @@
 //! - A back end loads a file and turns input tensors into output tensors. It knows no pictures,
 //!   bounding boxes or texts.
 //! - Tensors are row-major and contiguous. They hold `f32`, or `i32` tokens as inputs.
-//! - Tensors are lent for one call: a back end may keep them in memory of its own.
+//! - Tensors are lent for one call: a back end may keep them in its own memory.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! The ONNX Runtime back end, about twice as fast as the pure Rust one.
 //!
 //! - The library is opened with dlopen ([`ort_library`](super::ort_library) finds it), at most once
-//!   per process. It is never closed, because it keeps threads of its own.
+//!   per process. It is never closed, because it keeps its own threads.
 //! - A network runs on the first execution provider that opens it ([`ort_providers`]), else on the
 //!   CPU.
 //! - No type of the `ort` crate leaves this file and [`ort_providers`].
@@ -79,7 +79,7 @@ impl OrtNetwork {
     /// time once it is shared, the second one on one thread.
     ///
     /// # Errors
-    /// [`LoadError`]: the library is missing, the file is no network, or does not match the
+    /// [`LoadError`]: the library is missing, the file is not a network, or does not match the
     /// manifest.
     pub fn load(
         path: &Path,

@@ -65,7 +65,7 @@ impl Provider {
             Self::OpenVino => OpenVINO::default()
                 .with_num_threads(threads.get())
                 .register(builder),
-            // It has threads of its own.
+            // It has its own threads.
             Self::Xnnpack => XNNPACK::default()
                 .with_intra_op_num_threads(threads)
                 .register(builder),

@@ -41,7 +41,7 @@ use super::whole_image::WholeImageModel;
 use crate::detector::Detector;
 use crate::error::DetectError;
 
-/// What a pipeline opens.
+/// Model that a pipeline opens, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenRequest {
     /// `motion`, a name in the zoo, or a path to a model file.
@@ -430,8 +430,8 @@ impl Opening<'_> {
         let resolved = zoo.resolve(model)?;
         match resolved.manifest.task {
             Task::ObjectDetection | Task::KeypointDetection | Task::InstanceSegmentation => {}
-            // Models with a model of their own are refused: manifests that name each other would
-            // recurse without end.
+            // Models with their own model are refused: manifests that name each other would recurse
+            // without end.
             task => {
                 return Err(OpenError::Faces {
                     manifest: manifest.name.clone(),

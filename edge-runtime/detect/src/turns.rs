@@ -31,7 +31,7 @@ const LEARNING: f64 = 0.2;
 /// Longest period: a stream gets a turn at least this often.
 const MAX_PERIOD: Duration = Duration::from_secs(10);
 
-/// What a stream asks for.
+/// Rate that a stream asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClaimedRate {
     /// Turns a second.

@@ -44,7 +44,7 @@ pub(super) fn from_path(path: &Path, error: &io::Error) -> FeedError {
     }
 }
 
-/// Reports a file that gave no picture until the deadline. Damage has an error of its own.
+/// Reports a file that gave no picture until the deadline. Damage has its own error.
 pub(super) fn from_slow_file(path: &Path) -> FeedError {
     FeedError {
         cause: LossCause::Timeout,

@@ -47,7 +47,7 @@ struct State {
     ended: VecDeque<CoverageSpan>,
 }
 
-/// What pipelines, requests and the thread share.
+/// Data that pipelines, requests and the thread share.
 #[derive(Debug)]
 struct Shared {
     journal: Arc<Journal>,
@@ -126,8 +126,8 @@ impl CoverageLedger {
         state.ended.push_back(ended);
     }
 
-    /// What is known about a range of time, of one source or of all. The last span of a pipeline
-    /// before the range is part of it. Events that wait for the disk are not counted here.
+    /// Coverage of a range of time, of one source or of all. The last span of a pipeline before the
+    /// range is part of it. Events that wait for the disk are not counted here.
     ///
     /// # Errors
     /// When the store can't be read.

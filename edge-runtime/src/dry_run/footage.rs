@@ -1,6 +1,6 @@
 //! What a dry run reads instead of the source: a kept clip, or a file.
 //!
-//! - It is played as a source of its own that nothing lists, as fast as it can be.
+//! - It is played as a separate source that nothing lists, as fast as it can be.
 //! - Of clips only media of the journal are opened, and those of the source of the pipeline.
 //! - A file, a folder and each picture of it lie below `runtime.dry_run_roots` after their symbolic
 //!   links. A link that changes afterwards is followed: these folders are the operator's.

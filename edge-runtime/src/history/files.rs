@@ -417,8 +417,8 @@ mod tests {
     }
 
     proptest! {
-        /// What stays fits beside the open chunks, is the newest of each source, and no pictures
-        /// outlive their chunk.
+        /// The remaining files fit next to the open chunks, are the newest of each source, and no
+        /// pictures outlive their chunk.
         #[test]
         fn newest_chunks_of_each_source_stay_within_the_bound(
             files in proptest::collection::vec(

@@ -31,14 +31,14 @@ const MAX_ENDED: usize = 64;
 /// Flushes between two deletions of old chunks.
 const RETAIN_EVERY: u32 = 12;
 
-/// What a detector reported of a frame.
+/// A detector's report on a frame.
 #[derive(Debug)]
 pub struct Observed<'a> {
     pub frame: &'a Frame,
     /// Name of the model, as the workflow or the pipeline gives it.
     pub model: &'a str,
     pub info: &'a DetectorInfo,
-    /// What the step asked for.
+    /// Thresholds that the step asked for.
     pub asked: Thresholds,
     pub found: &'a [RawDetection],
 }

@@ -28,7 +28,7 @@ const MAX_SPANS: usize = 10_000;
 #[derive(Debug)]
 pub struct CoverageRecords {
     store: Arc<dyn Store>,
-    /// What is stored, read at the first append. One append at a time.
+    /// Stored spans, read at the first append. One append at a time.
     stored: Mutex<Option<Stored>>,
     max: usize,
 }

@@ -10,7 +10,7 @@ use super::error::JournalError;
 use super::record::StoredEvent;
 use super::{Journal, MAX_PAGE};
 
-/// What tells whether a record belongs to an event, also one of a newer version.
+/// Test whether a record belongs to an event, also one of a newer version.
 #[derive(Deserialize)]
 struct Belonging {
     id: EventId,

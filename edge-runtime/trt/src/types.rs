@@ -135,14 +135,14 @@ pub struct BuildOptions<'a> {
     pub timing_cache: &'a [u8],
 }
 
-/// What a build returns.
+/// Result of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Product {
     Engine,
     TimingCache,
 }
 
-/// What a build asks its caller.
+/// Callbacks of a build.
 pub trait Answers: Send {
     /// Returns the lengths of all inputs; `None` cancels the build.
     fn fix_shapes(&mut self, inputs: &[TensorInfo]) -> Option<Vec<Vec<usize>>>;

@@ -2,7 +2,7 @@
 //! (<https://flatbuffers.dev/internals/>).
 //!
 //! - Every position and length is checked: a damaged buffer is an error that names the field.
-//! - Vectors may share their bytes, so each copied one has a bound of its own.
+//! - Vectors may share their bytes, so each copied one has its own bound.
 //! - Not here: which fields there are ([`super::schema`]).
 
 use super::error::TfliteError;

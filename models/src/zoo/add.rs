@@ -22,7 +22,7 @@ use super::{BUILTIN, MOTION, Zoo, manifests_in, read_text};
 /// sentence.
 pub type NetworkProbe<'o> = &'o dyn Fn(&Path, &str) -> Result<(), String>;
 
-/// What a file to add will be.
+/// Description of a file that is added.
 struct Described {
     manifest: Arc<Manifest>,
     name: String,
@@ -93,7 +93,7 @@ impl Zoo {
             url,
             sha256: known,
             bytes: file.and_then(|f| f.bytes),
-            // What comes out of a package has checksums of its own.
+            // What comes out of a package has its own checksums.
             trust: match trust {
                 Trust::KnownOnly if package.is_some() => Trust::FirstUse,
                 trust => trust,

@@ -19,7 +19,7 @@ pub enum ZooError {
         /// Names like it, the best first.
         nearest: Vec<String>,
     },
-    /// A file that is no network, or not the one that its manifest describes.
+    /// A file that is not a network, or not the one that its manifest describes.
     #[error("{path} was not added: {why}")]
     NotOpened {
         path: PathBuf,

@@ -16,7 +16,7 @@ const EVENT_REQUEST: &str = "tell me when somebody crosses the vertical line at 
 /// Request for a count without events.
 const COUNT_REQUEST: &str = "count people crossing the vertical line at 50%";
 
-/// A box with the scene as its only camera, and a user with a home of their own.
+/// A box with the scene as its only camera, and a user with their own home.
 struct Site {
     bench: Bench,
     _runtime: Process,

@@ -17,7 +17,7 @@ pub(crate) use read::{Disk, Source, read_target};
 /// Index of a file in [`Graph::files`].
 pub(crate) type File = usize;
 
-/// What edges a file to another: the first place that names something of it.
+/// Edge from a file to another: the first place that names something of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Tie {
     pub(crate) line: usize,

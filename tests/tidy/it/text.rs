@@ -22,7 +22,7 @@ pub(crate) fn production(text: &str) -> &str {
     text
 }
 
-/// Numbered lines of the product code that are no comment.
+/// Numbered lines of the product code that are not comments.
 pub(crate) fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     production(text)
         .lines()

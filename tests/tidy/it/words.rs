@@ -15,7 +15,7 @@ const EXTENSIONS: [&str; 8] = ["rs", "md", "toml", "py", "sh", "service", "conf"
 
 const GLOSSARY: &str = "docs/design/glossary.md";
 
-/// What users say, and the pages that show what not to write.
+/// Words of users, and pages that show what not to write.
 const EXEMPT: [&str; 6] = [
     GLOSSARY,
     "CODE_STYLE.md",

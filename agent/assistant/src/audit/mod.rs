@@ -108,7 +108,7 @@ impl AuditLog {
         self.write(now, entry, tail, &mut segments).map(|_| ())
     }
 
-    /// Returns the latest `limit` records, oldest first. Lines that are no records are skipped.
+    /// Returns the latest `limit` records, oldest first. Lines that are not records are skipped.
     ///
     /// # Errors
     /// I/O errors. A missing folder is empty.
@@ -156,7 +156,8 @@ impl AuditLog {
     }
 
     /// Returns the segments that retention deletes, each with its end: its last number and hash.
-    /// The hash is null where the last line is no record. A gap before the next segment stays one.
+    /// The hash is null where the last line is not a record. A gap before the next segment stays
+    /// one.
     fn expired(&self, now: Timestamp, segments: &[Segment]) -> io::Result<Vec<(Segment, Value)>> {
         let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
         let oldest = now.checked_sub(days(self.limits.max_days)).ok();

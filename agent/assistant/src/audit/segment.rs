@@ -1,6 +1,6 @@
 //! One file of the audit log.
 //!
-//! A line is read up to [`MAX_LINE`] bytes; a longer one is no record.
+//! A line is read up to [`MAX_LINE`] bytes; a longer one is not a record.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _};

@@ -47,7 +47,7 @@ struct Start {
     proof: Proof,
 }
 
-/// What shows that the log begins where it was left.
+/// Evidence that the log begins where retention left it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
     Absent,

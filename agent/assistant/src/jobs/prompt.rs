@@ -128,7 +128,7 @@ pub struct UserWords<'w> {
     pub request: &'w str,
     /// Local time of the request.
     pub now: DateTime,
-    /// What the user asked to remember, the newest first.
+    /// The user's preferences, the newest first.
     pub preferences: &'w [Value],
 }
 

@@ -11,7 +11,7 @@ const MAX_FAULTS: usize = 40;
 /// Begin of an address of another job.
 const ADDRESS: &str = "job://";
 
-/// What a model is asked to propose.
+/// Task of the model: a plan or a revision.
 #[derive(Debug)]
 pub enum PlanTask<'t> {
     /// A plan for the request.
@@ -90,7 +90,7 @@ pub fn check_proposal(
             )
         })
     };
-    // What a repair may yet correct is no change of a done step.
+    // What a repair may yet correct is not a change of a done step.
     let lost = |done: &&Step| plan.steps.iter().all(|step| step.name != done.name);
     let done = task.done();
     let lost: Vec<&Step> = done.iter().copied().filter(lost).collect();

@@ -97,7 +97,7 @@ fn sentence(faults: Vec<watchkeeper_jobs::Fault>) -> String {
     faults.join("; ")
 }
 
-/// What a job has done, and where it failed.
+/// The done steps of a job, and the step that failed.
 fn failed_job<'p>(job: &JobFolder, plan: &'p Plan) -> Result<FailedJob<'p>, String> {
     let mut failed_job = FailedJob {
         plan,

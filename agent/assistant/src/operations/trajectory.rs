@@ -62,13 +62,13 @@ pub struct SessionStep {
     pub at_ms: i64,
     pub state: StepState,
     pub action: StepAction,
-    /// What it returned, or why it failed.
+    /// The result, or the cause of the failure.
     pub result: String,
     pub succeeded: bool,
     pub reward: f64,
 }
 
-/// What was known when a step began.
+/// State that was known when a step began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepState {
     /// Number of steps before.

@@ -17,7 +17,7 @@ use super::question::{PastQuestion, Tells, classes_of, has_time, is_dated};
 use super::schedule::active;
 use super::why::Why;
 
-/// What could have been known about a question.
+/// Times for which the answer to a question is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Knowledge {
     pub question: PastQuestion,
@@ -25,7 +25,7 @@ pub struct Knowledge {
     pub cameras: Vec<CameraKnowledge>,
 }
 
-/// What one camera could have told.
+/// Times for which one camera's answer is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CameraKnowledge {
     pub camera: SourceId,
@@ -90,7 +90,7 @@ impl Knowledge {
     }
 }
 
-/// What an answer is computed from.
+/// Input of an answer.
 struct Given<'a> {
     question: &'a PastQuestion,
     report: &'a CoverageReport,
@@ -98,7 +98,7 @@ struct Given<'a> {
     zone: &'a TimeZone,
 }
 
-/// What the spans of one camera told.
+/// Known and unknown times from the spans of one camera.
 #[derive(Default)]
 struct Collected {
     all: Intervals,
@@ -332,7 +332,7 @@ fn each(
     reasons
 }
 
-/// What interrupted the last of these spans before a time. A pause ends where the pipeline watches
+/// Interruption of the last of these spans before a time. A pause ends where the pipeline watches
 /// again.
 fn interruption(from_ms: i64, spans: &[&CoverageSpan]) -> Option<Why> {
     let before = spans.iter().filter(|span| span.to.unix_ms <= from_ms);

@@ -35,7 +35,7 @@ pub struct PastQuestion {
     pub range: (i64, i64),
 }
 
-/// What a rule tells about a question.
+/// Part of a question that a rule answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tells {
     /// Each event that was asked for.
@@ -85,7 +85,7 @@ impl PastQuestion {
         self.place.is_some() && self.place != rule.place.as_deref().map(place_name)
     }
 
-    /// What a rule of a span tells.
+    /// Part of the question that a rule of a span answers.
     pub(super) fn tells(&self, span: &CoverageSpan, rule: &WatchedRule) -> Tells {
         let is_other = !self.conditions.is_empty() && !self.conditions.contains(&rule.condition);
         let is_back = self
@@ -188,7 +188,7 @@ pub(super) fn classes_of(rule: &WatchedRule) -> BTreeSet<String> {
     }
 }
 
-/// What a rule records, in the plural.
+/// The events that a rule records, in the plural.
 fn describe(rule: &WatchedRule) -> String {
     let place = rule.place.as_deref().unwrap_or("the place");
     let direction = match rule.direction {

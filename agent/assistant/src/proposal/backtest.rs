@@ -23,7 +23,7 @@ const DAY_S: f64 = 86_400.0;
 /// Events from which a remark warns of too many where no rate is known.
 const MIN_NOISY_EVENTS: u64 = 5;
 
-/// What a pipeline would have reported.
+/// Events that a pipeline would have reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BacktestSummary {
     /// Seconds that the history covers.
@@ -120,7 +120,7 @@ impl BacktestSummary {
         Ok(Estimate::of_events(self.events).scaled(per_day))
     }
 
-    /// What it would have reported.
+    /// The events that it would have reported, as one sentence.
     pub fn sentence(&self) -> String {
         let mut text = format!(
             "{}, {} of it covered: {}",

@@ -159,7 +159,7 @@ fn values_for_review(spec: &PipelineSpec) -> Vec<String> {
     said.collect()
 }
 
-/// What workflows depend on of a model.
+/// Facts about a model on which workflows depend.
 pub fn model_facts(model: &ModelInfo) -> ModelFacts {
     match model.name.as_str() {
         MOTION => ModelFacts::motion(),

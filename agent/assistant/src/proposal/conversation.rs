@@ -53,13 +53,13 @@ pub fn yes_or_no(text: &str) -> Option<bool> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionState {
     awaiting: Awaiting,
-    /// What the last request was about.
+    /// Topic of the last request.
     topic: Topic,
     /// The proposal that was confirmed last, which can be undone.
     confirmed: Option<Box<CheckedProposal>>,
 }
 
-/// What a correction is about where no proposal waits.
+/// Topic of a correction if no proposal waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Topic {
     #[default]
@@ -321,7 +321,7 @@ impl SessionState {
     }
 
     /// Handles the answer to a question. A text that is a complete request replaces the question.
-    /// `is_repeated`: the text before was no answer.
+    /// `is_repeated`: the text before was not an answer.
     fn handle_answer(
         &mut self,
         question: Question,
@@ -366,7 +366,7 @@ impl SessionState {
                 (self.awaiting, refused) = Awaiting::refuse(question, is_repeated, text);
                 Reply::Unknown(refused)
             }
-            // What is no camera does not become part of the request.
+            // What is not a camera does not become part of the request.
             Ok(Answer::Ask(next)) if [next.about, question.about] == [Missing::Camera; 2] => {
                 let again = Question {
                     request: question.request,
@@ -465,7 +465,7 @@ impl SessionState {
     }
 }
 
-/// What is said of a proposal behind a text that is not understood.
+/// Reminder of a waiting proposal after a text that is not understood.
 fn still_waits(shown: &ShownProposal) -> String {
     format!(
         " Not changed: the proposal for \"{}\" still waits for a yes.",

@@ -43,7 +43,7 @@ impl Estimate {
         }
     }
 
-    /// What the number of events may be in as many hours by chance alone: 95 % of a Poisson
+    /// Range of the number of events that chance alone allows in as many hours: 95 % of a Poisson
     /// distribution, by its square root.
     pub fn of_events(number: u64) -> Self {
         let likely = number as f64;
@@ -83,12 +83,12 @@ impl Estimate {
     }
 }
 
-/// What a price is computed from; an error is the reason why a number is missing.
+/// Input of a price; an error is the reason why a number is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Shares of a processor that the trial took.
     pub processor: Result<ProcessorShares, String>,
-    /// What the events of all watches took of the processor so far.
+    /// Processor time that the events of all watches have used so far.
     pub event_times: EventTimes,
     pub events_a_day: Result<Estimate, String>,
     /// Second opinions that these events ask for.
@@ -156,13 +156,13 @@ pub struct EventBytes {
     pub clip_second: Option<f64>,
 }
 
-/// What a watch would take.
+/// Price of a watch.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PriceTag {
     /// Share of one processor core, 1 is a whole one: all pieces that are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_share: Option<Estimate>,
-    /// What the trial took.
+    /// Shares of the processor in the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<ProcessorShares>,
     /// Part of the processor share that pictures, clips and records of events take.

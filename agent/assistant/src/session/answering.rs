@@ -314,8 +314,8 @@ fn report_status(
     }
 }
 
-/// What would know something that no model here does: a detector that is absent and has one of the
-/// classes, else what compares a picture with words.
+/// Suggestion of a model for something that no model here knows: an absent detector with one of the
+/// classes, else a model that compares pictures with words.
 fn what_knows(classes: &[String], here: &SystemSnapshot) -> String {
     let knows = |model: &&ModelInfo| {
         model.state == ModelState::Absent
@@ -335,7 +335,7 @@ fn what_knows(classes: &[String], here: &SystemSnapshot) -> String {
     }
 }
 
-/// What watches for things that no model knows as a class, or what would bring it.
+/// Suggestion of a model that compares pictures with words, or of how to install one.
 fn by_words(here: &SystemSnapshot) -> String {
     let mut present = here.present_models();
     match present.find(|model| model.task == COMPARES_WITH_WORDS) {

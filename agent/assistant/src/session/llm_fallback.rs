@@ -53,7 +53,7 @@ impl Session {
         home.map_err(|why| Error::failed(why.clone()))
     }
 
-    /// What tools and trials of this session may reach.
+    /// Tool context of this session's tools and trials.
     pub(super) fn tool_context(&self) -> ToolContext {
         let home = self.deps.state_dir.as_ref().ok();
         ToolContext {

@@ -69,7 +69,7 @@ impl Session {
         self.finish_reply(&request, reply, before, here).await
     }
 
-    /// What the pipeline as it is reports of the last hours, to compare the proposal with.
+    /// Backtest of the unchanged pipeline over the last hours, to compare the proposal with.
     async fn replayed_as_it_is(&self, spec: &PipelineSpec) -> Option<String> {
         let wanted = Backtest {
             pipeline: spec.clone(),

@@ -124,8 +124,8 @@ impl Session {
         self.run_operation(&operation).await
     }
 
-    /// Handles a text that is no operation. A verb of the archive on a collection that it does not
-    /// have is refused; a text that was not understood gets a hint.
+    /// Handles a text that is not an operation. A verb of the archive on a collection that it does
+    /// not have is refused; a text that was not understood gets a hint.
     ///
     /// # Errors
     /// If the text fails, or the archive has no such collection.

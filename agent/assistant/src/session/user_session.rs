@@ -48,7 +48,7 @@ const MAX_PROBES: usize = 16;
 /// Opens the LLM client on demand. The error is a sentence for the user.
 pub type OpenLlm = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
 
-/// What a session works with.
+/// Dependencies of a session.
 pub struct SessionDeps {
     /// Client of the runtime.
     pub client: RuntimeClient,

@@ -35,7 +35,7 @@ use watchkeeper_store::private_folder::make_private;
 /// back.
 const MAX_PICTURES: usize = 40;
 
-/// What a tool may reach.
+/// The things that a tool may use.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
     pub client: RuntimeClient,

@@ -54,7 +54,7 @@ pub enum TurnStep {
     End(TurnEnd),
 }
 
-/// What a turn has cost so far.
+/// Cost of a turn so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TurnCost {
     /// Calls of the model.

@@ -16,7 +16,7 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::user_file::{new_file, place, unwritten};
 
-/// The output that is no file.
+/// The output that is not a file.
 const STANDARD_OUTPUT: &str = "-";
 
 pub(super) async fn run(

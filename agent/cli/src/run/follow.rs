@@ -41,7 +41,7 @@ const PAGE: u32 = 500;
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) results: PipelineResults,
-    /// What the runtime notes about the source, such as a recording that is incomplete.
+    /// Note of the runtime about the source, such as an incomplete recording.
     pub(super) note: Option<String>,
     pub(super) failure: Option<Failure>,
 }

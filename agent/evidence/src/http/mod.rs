@@ -3,7 +3,7 @@
 //! - What is filled in is percent-encoded and can't change host or path segments.
 //! - Without a value for each placeholder there is no request.
 //! - Redirects are not followed, no proxy is used. Private addresses are called only if configured.
-//! - An answer of another form is a failure. The status 404 is no answer.
+//! - An answer of another form is a failure. The status 404 is not an answer.
 //! - At most [`HttpLookup::tries`] requests with [`PAUSES`] between them, within the rate.
 //! - Secrets of headers are read at each use, and stand in no error.
 
@@ -331,7 +331,7 @@ pub fn extract_answer(pointer: &str, body: &[u8]) -> Result<SourceAnswer, String
 /// Fills the template of an address.
 ///
 /// # Errors
-/// A sentence, where a value is missing, or the result is no address or another host.
+/// A sentence, where a value is missing, or the result is not an address, or names another host.
 pub fn fill_url<'a>(
     template: &str,
     value: impl Fn(&str) -> Option<&'a str>,

@@ -211,7 +211,7 @@ mod tests {
             let is_it = matches!(&found, SourceAnswer::NoAnswer { note } if note.contains(why));
             assert!(is_it, "{found:?}");
         }
-        // Two pictures of one set are no tie.
+        // Two pictures of one set are not a tie.
         let found = answer(&[("staff", 0.9), ("staff", 0.89)]);
         assert!(matches!(found, SourceAnswer::Answered { .. }), "{found:?}");
     }

@@ -46,7 +46,7 @@ pub struct StoredVector {
     pub vector: Vec<f32>,
 }
 
-/// What is known of a reference picture.
+/// A reference picture and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferencePicture {
     /// Name of the file that it came from, or of its event.

@@ -49,7 +49,7 @@ pub struct Repaired {
 pub struct Unrepaired {
     /// The faults that are left.
     pub faults: Vec<Fault>,
-    /// What could be repaired.
+    /// Repairs that were made.
     pub changes: Vec<Change>,
 }
 

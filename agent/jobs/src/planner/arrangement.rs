@@ -9,7 +9,7 @@ use super::words::{
 };
 use crate::cameras::KnownNames;
 
-/// What makes a group of the blurred ones, behind them.
+/// Words that put the blurred ones into a group, placed after them.
 const APART: [&[&str]; 5] = [
     &["apart"],
     &["aside"],

@@ -44,10 +44,10 @@ impl ObjectCount {
     }
 }
 
-/// What a request asks of each picture.
+/// Conditions of a request on each picture.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Conditions {
-    /// Each on a field of its own, apart from negations.
+    /// Each on its own field, apart from negations.
     tests: Vec<Test>,
     pub(super) shown: Vec<ObjectCount>,
     pub(super) without_duplicates: Option<bool>,
@@ -153,7 +153,7 @@ const METADATA: [(&[&str], &str); 14] = [
 /// Negations that ask to take something away: of metadata they mean the data, not the picture.
 const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
 
-/// What follows a word such as "with".
+/// Meaning of the words after "with" and the like.
 #[derive(Clone, Copy)]
 struct Sense {
     is_wanted: bool,
@@ -331,7 +331,7 @@ impl Words {
         Some((field, words.len()))
     }
 
-    /// What a picture has or lacks at a place; returns the place behind.
+    /// Reads a property that a picture has or lacks at a place; returns the place after it.
     fn possession(
         &self,
         place: usize,

@@ -16,7 +16,7 @@ const FUNCTION_WORDS: [&str; 17] = [
     "would", "of", "then", "just",
 ];
 
-/// What stands in a slot of a request.
+/// Value of a slot of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SlotValue {
     Number(u64),
@@ -79,7 +79,7 @@ impl Pattern {
         pattern
     }
 
-    /// Returns the words that are no slots.
+    /// Returns the words that are not slots.
     pub(super) fn plain_words(&self) -> impl Iterator<Item = &str> {
         let words = self.words.iter().map(String::as_str);
         words.filter(|word| !word.starts_with('<'))

@@ -2,7 +2,7 @@
 //!
 //! - Named times and those before now come before dates; what is left over refuses the request.
 //! - "From" a date is during it, unless an end or "on" follows. That "on" ends the request or a
-//!   part of it: "on a contact sheet" is no time.
+//!   part of it: "on a contact sheet" is not a time.
 
 use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime, Time};

@@ -49,7 +49,7 @@ pub(crate) struct Start {
     pub(crate) attempt: u64,
 }
 
-/// What follows from a failure.
+/// Consequence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterFailure {
     Again { in_: Duration },

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// `20261128-141502-kxq`.
 pub type JobId = String;
 
-/// What is known of a job when it is created.
+/// Description of a job when it is created.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobInfo {
     pub id: JobId,

@@ -46,7 +46,7 @@ pub struct Runner {
 /// argument returns true.
 pub type Revise<'r> = &'r mut dyn FnMut(&JobFolder, &dyn Fn() -> bool) -> Option<CheckedPlan>;
 
-/// What a step's thread sends back.
+/// Result that a step's thread sends back.
 struct Answer {
     step: usize,
     outcome: Result<ToolOutput, ToolError>,
@@ -165,7 +165,7 @@ impl Runner {
     }
 }
 
-/// What all threads of a run use.
+/// Data that all threads of a run share.
 struct Shared<'r> {
     runner: &'r Runner,
     plan: &'r CheckedPlan,

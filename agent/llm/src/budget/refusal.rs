@@ -23,7 +23,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// What a ceiling bounds.
+/// Quantity that a ceiling bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallBound {
     /// Second opinions and chains of one rule.

@@ -31,7 +31,7 @@ pub struct CatalogueError {
     pub file: String,
     /// Path of the value, or its line.
     pub place: String,
-    /// What is wrong, and what is allowed.
+    /// The mistake, and what is allowed.
     pub problem: String,
 }
 

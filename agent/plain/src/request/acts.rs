@@ -3,7 +3,7 @@
 use crate::names::{self, Mention};
 use crate::reader::{Reader, Slot, one_of};
 
-/// What happens, by the words for it.
+/// Acts of a request, by their words.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Acts {
     pub(crate) crosses: bool,

@@ -51,7 +51,7 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
                     let word = r.any_word(i);
                     one_of(LINKS, word) || (!numbered && one_of(ARTICLES, word))
                 })
-                // `a dog and no person` is no list of what is not there.
+                // `a dog and no person` is not a list of what is not there.
                 && kept.iter().any(Mention::is_none) >= mention.is_none()
                 // When one and the other are there is nothing that a rule tells.
                 && (!waits
@@ -259,7 +259,7 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Re
     })
 }
 
-/// What is said of a model without classes.
+/// Remark about a model without classes.
 fn tells_none_apart(model: &Model) -> String {
     format!(
         "The model {} tells no classes apart: everything that moves counts.",

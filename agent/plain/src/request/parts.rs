@@ -11,7 +11,7 @@ use crate::names::Mention;
 use crate::place::Where;
 use crate::settings::Settings;
 
-/// What the phrases of a request say. What is absent or empty was not said.
+/// Phrases of a request. What is absent or empty was not said.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
@@ -27,10 +27,10 @@ pub(crate) struct Parts {
     pub(crate) mentions: Vec<Mention>,
     /// Whether the classes are said to be the only ones.
     pub(super) only: bool,
-    /// What a place that is named usually holds.
+    /// Usual contents of a named place.
     pub(super) usual: Option<Vec<String>>,
     pub(crate) bound: Option<CountBound>,
     pub(crate) acts: Acts,
-    /// How many conditions stand in clauses of their own.
+    /// How many conditions stand in their own clauses.
     pub(super) clauses: usize,
 }

@@ -74,7 +74,7 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
             || matches!(r.slot_of(lead.wrapping_sub(1)), Slot::Act);
         led.then(|| (lead - usize::from(preposition), start, last + 1))
     });
-    // `the school yard` is no school where a camera is called yard.
+    // `the school yard` is not a school where a camera is called yard.
     let (lead, start, end) = at.filter(|(.., end)| {
         r.slot_of(*end) != Slot::Camera || one_of("on|at|in|from|camera|cam", r.any_word(*end))
     })?;

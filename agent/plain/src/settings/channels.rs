@@ -109,7 +109,7 @@ fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     any
 }
 
-/// Notes what is no channel, which channels notify all the same, and the remedy.
+/// Notes what is not a channel, which channels notify all the same, and the remedy.
 fn note_no_channel(r: &mut Reader<'_>, meant: &[ChannelId], what: &str, name: &str) {
     let names = names_of(&r.scene.channels).join(", ");
     let rest = match meant {

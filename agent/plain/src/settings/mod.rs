@@ -21,7 +21,7 @@ pub(crate) use channels::channels;
 use channels::names_of;
 use kept::{clip, quietly};
 
-/// What a note is about: the note goes when a correction says that.
+/// Topic of a note: a correction of that topic removes the note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     Channels,
@@ -32,7 +32,7 @@ pub(crate) enum About {
     Place,
 }
 
-/// What a sentence sets.
+/// Settings that a sentence makes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Settings {
     /// Lowest score of a detection.

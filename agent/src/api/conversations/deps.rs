@@ -56,7 +56,7 @@ impl Default for Bounds {
 /// Opens the LLM client; an error is a sentence for a user.
 pub type OpenClient = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
 
-/// What conversations share.
+/// Dependencies that conversations share.
 pub struct ConversationDeps {
     pub client: RuntimeClient,
     /// The detection model that the configuration prefers.
@@ -159,7 +159,7 @@ impl HeartbeatControl for SwitchControl {
     }
 }
 
-/// What the registry shares with the task of each conversation.
+/// Data that the registry shares with the task of each conversation.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) deps: ConversationDeps,

@@ -161,7 +161,7 @@ pub(super) struct ConversationCounts {
     most: usize,
 }
 
-/// What the API's thread can see of the agent.
+/// Parts of the agent that the API's thread can see.
 struct Parts {
     model: ModelStatus,
     memory: MemoryStatus,

@@ -1,4 +1,4 @@
-//! MQTT messages of workflows, over sessions of their own with the brokers that workflows name.
+//! MQTT messages of workflows, over their own sessions with the brokers that workflows name.
 //!
 //! A session belongs to one step, whose effects run one after the other: a message that ends
 //! sessions costs no other step an attempt. It is separate from the session with the box's broker:

@@ -403,7 +403,7 @@ fn silence_is_reported_when_the_hour_is_over() {
     full.local = Some(zoned(seventh(9, 30)));
     assert_eq!(kinds(&state.judge(&full)), ["silence"]);
     assert_eq!(state.judge(&full), []);
-    // A quiet hour is no silence where some days had no event.
+    // A quiet hour is not silence where some days had no event.
     let mut state = lived();
     assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
     assert_eq!(state.judge(&busy(seventh(1, 0), 0)), []);

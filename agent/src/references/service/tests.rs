@@ -22,7 +22,7 @@ const RED: [u8; 3] = [250, 0, 0];
 const GREEN: [u8; 3] = [0, 250, 0];
 const BLUE: [u8; 3] = [0, 0, 250];
 
-/// What the runtime answers; a picture's embedding is the colour of its first pixel.
+/// Scripted runtime; a picture's embedding is the colour of its first pixel.
 #[derive(Debug, Default)]
 struct Script {
     /// Absent: there is no model.

@@ -19,7 +19,7 @@ use crate::run::error::AgentError;
 /// Longest wait for a task: above what each gives to work in progress.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the tasks need to start.
+/// Dependencies of the tasks at their start.
 #[derive(Debug)]
 pub(crate) struct TaskSetup {
     pub(crate) executor: Executor,

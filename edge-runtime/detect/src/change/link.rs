@@ -17,7 +17,7 @@ use crate::network::Network;
 /// A golden frame, or the bytes of one that is too large.
 pub(super) type Golden = Result<GoldenFrame, usize>;
 
-/// What the serving network did.
+/// Signal from the serving network.
 pub(super) enum Signal {
     /// It took over the candidate; holds the former network, which the task drops.
     TookOver(Box<dyn Network>),

@@ -78,7 +78,7 @@ impl Changes {
             is_int8: precision == Precision::Int8,
             build: Box::new(move |progress| {
                 let built = match trt {
-                    // It reads files in processes of its own.
+                    // It reads files in its own processes.
                     Some(settings) => picture.load_trt(&settings, progress),
                     None => {
                         host.check(&model, choice)?;

@@ -68,7 +68,7 @@ impl BuildProgress {
     }
 }
 
-/// What the child builds.
+/// Engine that the child builds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     library: PathBuf,

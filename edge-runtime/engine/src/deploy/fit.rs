@@ -85,9 +85,9 @@ impl ModelFacts {
 /// Errors and warnings of [`fit`].
 #[derive(Debug, Default)]
 pub struct Fit {
-    /// What can never work.
+    /// Parts that can never work.
     pub errors: Vec<SpecError>,
-    /// What works differently than intended.
+    /// Parts that work differently than intended.
     pub warnings: Vec<PipelineWarning>,
 }
 

@@ -15,7 +15,7 @@ use crate::read::ReadBundle;
 use crate::record_line::{self, Link};
 use crate::{BundleFault, CHAIN, JOB_LOG, RECORDS};
 
-/// What else was recomputed.
+/// Further recomputation of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     Event {

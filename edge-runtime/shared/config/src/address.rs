@@ -204,8 +204,8 @@ impl Address {
         }
     }
 
-    /// Returns whether the source can end and be read again from its start, so that it is no live
-    /// camera.
+    /// Returns whether the source can end and be read again from its start, so that it is not a
+    /// live camera.
     ///
     /// An HTTP address shows this only when it is opened; until then it counts as live.
     #[must_use]

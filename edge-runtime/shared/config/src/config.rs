@@ -309,7 +309,7 @@ pub struct AgentConfig {
     pub job_faces: bool,
 }
 
-/// What tools of jobs may use.
+/// Permissions of the tools of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobToolsConfig {
     /// Model for likeness, as the archive's; absent: an installed one.

@@ -39,7 +39,7 @@ pub enum Kind {
     Texts,
     /// A list of these words.
     Words(&'static [&'static str]),
-    /// A table or a list with a structure of its own, checked later; its form in words.
+    /// A table or a list with its own structure, checked later; its form in words.
     Structure(&'static str),
     /// Path of a file, or the structure itself.
     FileOrStructure,
@@ -351,7 +351,7 @@ pub fn find(path: &[&str]) -> Option<&'static Key> {
 }
 
 /// Lists the names that may stand directly below `path`; `*` where the user chooses the name. Empty
-/// when `path` is no section.
+/// when `path` is not a section.
 #[must_use]
 pub fn children(path: &[&str]) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();

@@ -66,7 +66,7 @@ pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
     }
 }
 
-/// Reads what is usable: defaults stand in the place of wrong values, and of a file that is no
+/// Reads what is usable: defaults stand in the place of wrong values, and of a file that is not
 /// TOML.
 ///
 /// For commands that need little of it, such as the path of a socket. Returns the errors too.
@@ -111,7 +111,7 @@ pub struct Report {
 /// Inspects a configuration and the sections left out of it.
 pub type Inspector<'l> = &'l dyn Fn(&Config, &SkippedSections) -> Findings;
 
-/// What an [`Inspector`] finds.
+/// Findings of an [`Inspector`].
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Errors that keep a daemon from starting, by key; [`check()`] adds where they were written.

@@ -17,7 +17,7 @@ use crate::config::Config;
 /// Smallest cross product of two sides of a region; below it all corners are on one line.
 const MIN_CROSS: f64 = 1e-6;
 
-/// Why corners are no region of a privacy mask.
+/// Why corners are not a region of a privacy mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; allowed: {allowed}")]
 pub struct RegionError {

@@ -198,7 +198,7 @@ pub fn said(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// What the word before means for the next one.
+/// Meaning of a word for the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Other,

@@ -4,7 +4,7 @@
 //! - One process holds at most [`PlaceLimits::process`].
 //! - Processes of root and of the server's own user may use every place; all others leave
 //!   [`PlaceLimits::reserved`] of them free, and one user holds at most [`PlaceLimits::user`].
-//! - A connection that has to show a token first waits in a pool of its own of
+//! - A connection that has to show a token first waits in its own pool of
 //!   [`PlaceLimits::unproven`]. When that is full, the oldest of it is closed: connections without
 //!   the token never keep out one with it.
 //!

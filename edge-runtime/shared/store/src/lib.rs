@@ -88,7 +88,7 @@ pub struct CorruptRecord {
     pub keyspace: String,
     /// Key within the keyspace.
     pub key: Vec<u8>,
-    /// What is wrong with it, as a phrase.
+    /// The damage, as a phrase.
     pub why: String,
 }
 

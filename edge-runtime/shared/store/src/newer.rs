@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct NewerFormat {
     /// Folder to move away.
     pub path: PathBuf,
-    /// What has the newer format.
+    /// The part with the newer format.
     pub what: String,
     /// Format that was found.
     pub found: String,

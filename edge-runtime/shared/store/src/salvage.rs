@@ -96,7 +96,7 @@ enum End {
 ///
 /// # Errors
 /// When `db` can't be written, or a record is of a newer format. A file of which nothing can be
-/// read is no error.
+/// read is not an error.
 pub(crate) fn save(file: &Path, db: &Database, options: &Options) -> Result<(), StoreFault> {
     for turned in [0, PRIMARY_SLOT] {
         for backwards in [false, true] {

@@ -9,8 +9,8 @@
 //! - The file's number is never ahead of what was synced. When [`Witness::note`] has returned, it
 //!   is durable: the file is written with `O_DSYNC`, its name is synced when it is made, and it
 //!   never grows, so a full disk does not stop it.
-//! - A write that is cut leaves the number before it: the two slots lie in pages of their own and
-//!   take turns.
+//! - A write that is cut leaves the number before it: the two slots lie in their own pages and take
+//!   turns.
 //! - A slot is the number as a record, as in all versions, then number and mark as another one. A
 //!   version that knows no marks leaves the second record as it is, with another number.
 

@@ -111,7 +111,7 @@ pub(super) enum Stage {
     KeyFrameAndTimes,
 }
 
-/// What follows `decodebin` for one kind of stream.
+/// Elements after `decodebin` for one kind of stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Branch {
     /// Media type of the stream.
@@ -260,7 +260,7 @@ fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> String {
         .join(";")
 }
 
-/// What follows `decodebin`, for each kind of stream that this platform can take from it.
+/// Elements after `decodebin`, for each kind of stream that this platform can take from it.
 fn branches(request: &Request<'_>, platform: &Platform) -> Vec<Branch> {
     let is_live_network = matches!(request.origin, Origin::Rtsp { .. });
     let is_turned = matches!(request.origin, Origin::File { .. }) && platform.has("videoflip");

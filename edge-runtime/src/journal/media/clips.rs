@@ -61,7 +61,7 @@ impl MediaStore {
     /// needed.
     ///
     /// # Errors
-    /// When it is no clip, is too large, or the disk refuses. The file is removed then.
+    /// When it is not a clip, is too large, or the disk refuses. The file is removed then.
     pub fn keep_clip(&self, id: &str, written: &Path) -> Result<ClipState, MediaError> {
         let entry = self.store_clip(id, written);
         if entry.is_err() {

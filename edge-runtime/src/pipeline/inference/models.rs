@@ -2,7 +2,7 @@
 //!
 //! - Every pipeline asks with the same settings, so equal models share one session.
 //! - The daemon loads only files that a child process has loaded before ([`first_load`]), but for
-//!   TensorRT: it reads files in processes of its own.
+//!   TensorRT: it reads files in its own processes.
 //! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
 //!   ([`backend_changes`]), but not to one that was measured as slower ([`fastest`]). Commands
 //!   begin with the fastest one.

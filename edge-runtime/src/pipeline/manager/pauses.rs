@@ -22,7 +22,7 @@ use crate::pipeline::checkpoint::RestoredCheckpoint;
 /// Longest wait of a pause or resume for the pipeline, so that the answer shows its new state.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a user, or the end of a pause, asks of a pipeline.
+/// Request of a user, or of the end of a pause, to a pipeline.
 #[derive(Debug, Clone, Copy)]
 enum PauseChange {
     Pause {

@@ -120,7 +120,7 @@ impl Manager {
         })
     }
 
-    /// What should exist of one kind. Outdated entries are removed from the store.
+    /// Objects of one kind that should exist. Outdated entries are removed from the store.
     fn start_plan<S: Kind>(
         &self,
         file: &[S],

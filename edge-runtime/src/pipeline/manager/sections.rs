@@ -93,7 +93,7 @@ pub(super) struct WantedSpec<S> {
     pub(super) intent: Option<(UserIntent, i64)>,
 }
 
-/// What should exist after a start.
+/// Objects that should exist after a start.
 #[derive(Debug)]
 pub(super) struct StartPlan<S: Kind> {
     pub(super) wanted: BTreeMap<S::Id, WantedSpec<S>>,

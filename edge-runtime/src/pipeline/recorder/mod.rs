@@ -58,7 +58,7 @@ pub enum FlushResult {
     Lost,
 }
 
-/// What the last run left to the recorder.
+/// Data that the last run left to the recorder.
 #[derive(Debug, Default)]
 pub struct LastRun {
     /// Records to be stored before any other, in order.

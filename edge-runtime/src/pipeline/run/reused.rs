@@ -13,7 +13,7 @@ use crate::pipeline::pixels::FramePixels;
 /// Most values in it: the last frame's, those of a preview and of a frame between.
 const MAX: usize = 4;
 
-/// What the frames of a run share.
+/// Memory that the frames of a run share.
 #[derive(Debug)]
 pub(super) struct FrameMemory {
     /// Name of the picture, as detections know it.

@@ -12,7 +12,7 @@ use watchkeeper_contract::rule::{Condition, CrossDirection, Gates, RuleSpec, Sev
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::plan::Plan;
 
-/// What a pipeline watches and can tell.
+/// Classes and rules that a pipeline watches.
 #[must_use]
 pub(super) fn watched(spec: &PipelineSpec, plan: &Plan, detectors: &Detectors) -> Watched {
     let rule = |rule: &RuleSpec| watched_rule(rule, spec, plan, detectors);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::pipeline::plan::plan;
 
-    /// What a pipeline with these rules watches: motion, all of it and in the left half.
+    /// Watched rules of a pipeline: motion, all of it and in the left half.
     fn rules(rules: &Value) -> Vec<WatchedRule> {
         let spec: PipelineSpec = serde_json::from_value(json!({
             "id": "p", "source": "cam", "model": "motion", "rules": rules,

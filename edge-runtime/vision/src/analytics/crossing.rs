@@ -264,7 +264,7 @@ impl Crossed {
 }
 
 impl Line {
-    /// A box as the line sees it; `None` if its distance is no number.
+    /// A box as the line sees it; `None` if its distance is not a number.
     fn sight(&self, bbox: &BBox, picture: [u32; 2], time_s: f64) -> Option<Sight> {
         let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);
         let length = dx.hypot(dy);

@@ -70,7 +70,7 @@ struct Label {
     color: Color,
 }
 
-/// What a label names.
+/// Object that a label names.
 #[derive(Debug)]
 enum Target {
     Line(Point, Point),

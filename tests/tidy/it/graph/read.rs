@@ -37,7 +37,8 @@ impl Source for Disk {
 /// Index of a module.
 pub(super) type Id = usize;
 
-/// What a module defines, imports and hands on. Imports of function bodies count as the module's.
+/// Definitions, imports and re-exports of a module. Imports of function bodies count as the
+/// module's.
 #[derive(Debug, Default)]
 pub(super) struct Module {
     pub(super) file: super::File,
@@ -132,7 +133,7 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A child module that stands in a file of its own.
+/// A child module that stands in its own file.
 struct Child {
     module: Id,
     name: String,

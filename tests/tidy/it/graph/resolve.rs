@@ -6,7 +6,7 @@ use super::{File, Graph};
 /// More re-exports than stand behind any name; a path that refers to itself ends here.
 const MAX_STEPS: usize = 24;
 
-/// What a path leads to.
+/// Target of a path.
 enum Found<'a> {
     Module(Id),
     Item(File, &'a str),

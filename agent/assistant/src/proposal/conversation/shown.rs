@@ -30,7 +30,7 @@ pub struct ShownProposal {
     pub effect: ShownEffect,
 }
 
-/// What a yes does.
+/// Effect of a yes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ShownEffect {

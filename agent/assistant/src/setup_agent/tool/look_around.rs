@@ -92,7 +92,7 @@ fn clock(now: &Zoned) -> Value {
     })
 }
 
-/// What holds for a rule that says nothing else.
+/// Defaults of a rule.
 fn rule_defaults(second_opinion: bool) -> Value {
     json!({
         "default_gates": Gates::default(),

@@ -35,8 +35,8 @@ impl Mismatch {
         }
     }
 
-    /// A parser's error about a value with a grammar of its own. An unknown name is reported with
-    /// its position and the known names.
+    /// A parser's error about a value with its own grammar. An unknown name is reported with its
+    /// position and the known names.
     fn of_grammar(what: &str, json: &Json, why: &str) -> Self {
         let Some((found, known)) = unknown_name(why) else {
             return Self::because(format!("has to be {what}: {why}"));

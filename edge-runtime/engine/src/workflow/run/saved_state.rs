@@ -37,7 +37,7 @@ const OVERHEAD_PER_PART: usize = 128;
 pub struct Saved {
     /// The bytes for [`Execution::restore`].
     pub bytes: Vec<u8>,
-    /// What was left out and will restart.
+    /// Steps that were left out and will restart.
     pub left_out: Vec<Restart>,
 }
 
@@ -95,7 +95,7 @@ pub enum StateError {
     Unreadable(String),
 }
 
-/// What follows the prefix.
+/// Content after the prefix.
 #[derive(Serialize, Deserialize)]
 struct Document {
     now: Duration,
