@@ -1,11 +1,11 @@
-//! Follows the journal behind its own cursor: for chains, channels, schedules of events and the
+//! Follows the journal after its own cursor: for chains, channels, schedules of events and the
 //! archive.
 //!
 //! Without a broker the outbox's cursor stands still, so that a broker configured later receives
 //! what the journal still holds.
 //!
 //! Invariants:
-//! - What a record asks for is stored in one batch with the cursor behind it: no crash asks twice.
+//! - What a record asks for is stored in one batch with the cursor after it: no crash asks twice.
 //! - A new box starts at the end of the journal, and stores that before it reads a record; chains
 //!   start at its beginning.
 //! - A runtime that lost its journal refuses the cursor; the new journal is read from its start.
@@ -40,7 +40,7 @@ pub(crate) struct JournalTail {
 }
 
 impl JournalTail {
-    /// Resumes behind `stored_cursor`, or starts at the end of the journal.
+    /// Resumes after `stored_cursor`, or starts at the end of the journal.
     pub(crate) fn new(
         reader: impl Into<String>,
         runtime: RuntimeClient,
@@ -58,7 +58,7 @@ impl JournalTail {
         }
     }
 
-    /// Resumes behind `stored_cursor`, or starts at the beginning of the journal.
+    /// Resumes after `stored_cursor`, or starts at the beginning of the journal.
     pub(crate) fn from_start(
         reader: impl Into<String>,
         runtime: RuntimeClient,

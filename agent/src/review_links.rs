@@ -20,7 +20,7 @@ use watchkeeper_store::durable::replace_private;
 
 /// Time for which a link is valid.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Path of the links, below which their token stands.
+/// Path of the links; their token follows it.
 pub(crate) const PATH: &str = "/review/";
 const KEY_FILE: &str = "review-links.key";
 /// Bytes of the key, as many as its digest has.

@@ -1,4 +1,4 @@
-//! Units of readings, one type each, so that a voltage can't stand where a current is meant.
+//! Units of readings, one type each, so that a voltage can't be used as a current.
 //!
 //! - Each serialises as its bare number; names of members say the unit.
 

@@ -386,7 +386,7 @@ impl Checked {
 /// Gives the files of one model their names; the network, at `network` or the last of them, after
 /// all others.
 ///
-/// An earlier network loses its name first, so no network is ever found beside files of another
+/// An earlier network loses its name first, so no network is ever found with files of another
 /// version. A cut in between leaves an absent model, and files that the next pull need not fetch
 /// again. A network that is not among `checked` keeps its name if none of them can be placed.
 ///

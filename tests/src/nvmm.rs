@@ -43,7 +43,7 @@ impl NvmmPlugin {
         Ok(Some(Self { folder }))
     }
 
-    /// Environment in which GStreamer finds the plugin; the system's registry stays as it is.
+    /// Environment in which GStreamer finds the plugin; the system's registry stays unchanged.
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {
         [
             ("GST_PLUGIN_PATH", self.folder.path().to_owned()),

@@ -202,7 +202,7 @@ impl Archive {
         self.blocking(stage).await
     }
 
-    /// Adds references to media of the runtime, and the journal's cursor behind them.
+    /// Adds references to media of the runtime, and the journal's cursor after them.
     ///
     /// # Errors
     /// If the disk refuses.

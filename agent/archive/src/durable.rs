@@ -139,8 +139,8 @@ impl Durable {
         self.blobs.stage(self.limits.largest())
     }
 
-    /// Makes a content an entry, durable when this returns. An entry of that name is replaced;
-    /// a protected one with this content stays as it is, with its metadata.
+    /// Makes a content an entry, durable when this returns. An entry of that name is replaced; a
+    /// protected one with this content stays unchanged, with its metadata.
     ///
     /// # Errors
     /// If a field is invalid, the name is protected, protected entries leave no room, or the disk
@@ -199,7 +199,7 @@ impl Durable {
         }
     }
 
-    /// Adds references to media of the runtime, and the journal's cursor behind them, in one step.
+    /// Adds references to media of the runtime, and the journal's cursor after them, in one step.
     /// An entry of such a name that is stored stays.
     ///
     /// # Errors

@@ -19,9 +19,9 @@ pub const MAX_FIELD: usize = 256;
 pub const MAX_TEXT: usize = 4_096;
 /// Most tracks, codes or labels of an entry.
 pub const MAX_ITEMS: usize = 64;
-/// Most bytes of all texts of one entry's metadata; numbers come beside it.
+/// Most bytes of all texts of one entry's metadata, numbers not included.
 pub const MAX_METADATA_BYTES: usize = 16 << 10;
-/// Bytes of a record beside names, texts and numbers.
+/// Bytes of a record in addition to names, texts and numbers.
 const RECORD_BYTES: usize = 400;
 /// Bytes of the number of a track in a record.
 const TRACK_BYTES: usize = 14;

@@ -163,7 +163,7 @@ impl Index {
     }
 
     /// At most `max` entries that fulfil the conditions, as far as is known, in the order of the
-    /// query behind `begin`; and how many do.
+    /// query after `begin`; and how many do.
     pub(crate) fn select(
         &self,
         wanted: &Conditions<'_>,

@@ -83,7 +83,7 @@ impl EntryName {
         Self("".into())
     }
 
-    /// Makes what comes behind every name; it is none itself.
+    /// Makes what comes after every name; it is none itself.
     pub(crate) fn behind_all() -> Self {
         Self("~".into())
     }

@@ -25,8 +25,8 @@ const MAX_BYTES: usize = 128 << 20;
 /// Entries that are compared while changes of embeddings wait.
 const SLOTS: usize = 4_096;
 
-/// Begin of a record of the store: JSON on one line. Behind it stand the numbers of the embedding,
-/// a byte each, from -127 to 127; the largest is one of these.
+/// Begin of a record of the store: JSON on one line. After it come the numbers of the embedding, a
+/// byte each, from -127 to 127; the largest is one of these.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) digest: String,

@@ -52,7 +52,7 @@ pub struct Verified {
 }
 
 impl Archive {
-    /// Verifies the contents of the entries behind `after`, in the order of names, until
+    /// Verifies the contents of the entries after `after`, in the order of names, until
     /// [`MAX_BYTES`] are read.
     ///
     /// # Errors

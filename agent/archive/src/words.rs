@@ -324,7 +324,7 @@ impl Reader<'_> {
         kind(word).is_some() || singulars(word).any(|form| self.known.classes.contains(&form))
     }
 
-    /// Takes the word of an order, and "first" behind it.
+    /// Takes the word of an order, and "first" after it.
     fn take_order(&mut self, order: Order) -> usize {
         self.order = Some(order);
         1 + usize::from(self.word(1) == "first")

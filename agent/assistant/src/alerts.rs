@@ -138,7 +138,7 @@ pub async fn follow(client: RuntimeClient, mut show: impl FnMut(Alert<'_>)) {
     }
 }
 
-/// Returns a feed behind the last record, once the runtime answers.
+/// Returns a feed after the last record, once the runtime answers.
 async fn from_the_end(client: &RuntimeClient) -> EventFeed {
     loop {
         if let Ok(health) = client.health().await {

@@ -66,7 +66,7 @@ pub enum NotNarrowed {
 /// Finds the narrowing of `rule` by `answers` about its events.
 ///
 /// # Errors
-/// Why the rule stays as it is.
+/// Why the rule stays unchanged.
 pub fn narrow(rule: &RuleSpec, answers: &[RuleAnswer]) -> Result<Narrowing, NotNarrowed> {
     if answers.len() < MIN_ANSWERS {
         return Err(NotNarrowed::FewAnswers(answers.len()));

@@ -132,8 +132,8 @@ fn is_public(text: &str) -> bool {
 /// and inputs.
 ///
 /// # Errors
-/// A sentence for the author of the copy, if a mask stands where `old` has no secret, or if a
-/// secret would go to another destination.
+/// A sentence for the author of the copy, if a mask is at a place where `old` has no secret, or if
+/// a secret would go to another destination.
 pub(crate) fn restore_secrets(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
     let mut whole = copy.clone();
     let mut secrets = Secrets::default();

@@ -127,7 +127,7 @@ fn try_open(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
         }
     };
     let failed = |e: std::io::Error| format!("can't try to open it: {e}");
-    // The runtime reads the manifest beside the file; the user's folder must stay as it is.
+    // The runtime reads the manifest beside the file; the user's folder must stay unchanged.
     let folder = tempfile::tempdir().map_err(failed)?;
     let link = folder.path().join(path.file_name().unwrap_or_default());
     let target = std::path::absolute(path).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! The names that requests may use: those of a box's cameras and rules, and the classes of its
 //! detectors.
 //!
-//! - Neither case nor what stands between the words of a name counts.
+//! - Case and the characters between the words of a name do not matter.
 //! - A name that two cameras have means neither.
 
 use strsim::damerau_levenshtein;
@@ -29,7 +29,7 @@ impl KnownNames {
         !(self.cameras.0.is_empty() && self.classes.is_empty() && self.rules.is_empty())
     }
 
-    /// The class that a noun names, as it stands or of a plural: "scissors" is one as it stands.
+    /// The class that a noun names, unchanged or as a plural: "scissors" names one unchanged.
     pub(crate) fn class_of(&self, noun: &str) -> String {
         match self.has_class(noun) {
             true => noun.to_lowercase(),

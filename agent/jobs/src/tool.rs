@@ -280,8 +280,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Returns whether it changes something beside the files of its job. A plan of a language model
-    /// has no such step: nobody is asked before it runs.
+    /// Returns whether it changes something other than the files of its job. A plan of a language
+    /// model has no such step: nobody is asked before it runs.
     fn changes_the_box(&self) -> bool {
         false
     }

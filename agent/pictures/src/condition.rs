@@ -280,7 +280,7 @@ fn is_within(value: f64, from: f64, to: f64) -> bool {
     }
 }
 
-/// Returns whether a name has the wanted words, one behind the other, in any case of letters.
+/// Returns whether a name has the wanted words, one after the other, in any case of letters.
 fn has_words(wanted: &str, name: &str) -> bool {
     spaced(name).contains(&spaced(wanted))
 }

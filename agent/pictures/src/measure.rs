@@ -1,6 +1,6 @@
 //! Decodes a picture once and keeps what every tool needs of it.
 //!
-//! - Pixels are turned upright before they are measured, and dropped behind that.
+//! - Pixels are turned upright before they are measured, and dropped after that.
 //! - A result is kept by path, length and time of the file, the last [`MAX_KEPT`] of them.
 
 use std::collections::{HashMap, VecDeque};

@@ -145,7 +145,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         Some(place) => Some(place),
         None => wanted.settings.keep(About::Place, r, place::place)?,
     };
-    // `ok, and tell #office`: "and" stands before all that is said.
+    // `ok, and tell #office`: "and" comes before the whole text.
     let is_said = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
     let first = r.used.iter().position(is_said).unwrap_or_default();
     let joins = !limits && (0..first).any(|at| one_of(ADDS, r.any_word(at)));
@@ -184,7 +184,7 @@ struct Correction {
     /// Whether the direction is turned round.
     turns: bool,
     wanted: Wanted,
-    /// Whether "also" or "too" stands in it.
+    /// Whether it has "also" or "too".
     is_also: bool,
     /// Whether it begins with "and".
     joins: bool,

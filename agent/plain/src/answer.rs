@@ -48,10 +48,10 @@ pub enum Change {
     /// A pipeline pauses.
     Pause {
         pipeline: PipelineId,
-        /// When it goes on by itself.
+        /// When it continues by itself.
         until: Option<Zoned>,
     },
-    /// A pipeline goes on.
+    /// A pipeline continues.
     Resume(PipelineId),
 }
 

@@ -1,6 +1,6 @@
 //! The closed-world check: which words of a request no phrase has read.
 //!
-//! - A function word of the lexicon may stand anywhere.
+//! - A function word of the lexicon may be anywhere.
 //! - A preposition counts as read only before what it belongs to: a camera, a place, a time.
 //! - A conjunction counts as read only between two phrases that add up.
 //! - Every other free word is left over, and a request with one is not proposed.
@@ -20,7 +20,7 @@ const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
 /// Words that change nothing of an order about what runs.
 const OF_ORDERS: &str = "again|could|should|would|may|must|was|were|been";
 
-/// Words that no phrase has read, together where they stand together.
+/// Words that no phrase has read; adjacent words are one item.
 pub(crate) fn unread(r: &Reader<'_>) -> Vec<Range<usize>> {
     r.groups(|at| !r.is_read(at))
 }
@@ -211,7 +211,7 @@ pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
     ))
 }
 
-/// Whether a word and those that describe it stand where only an object does, and no place:
+/// Whether a word and those that describe it are where only an object can be, and no place:
 /// `a safe`, `when the safe`, `about the safe`.
 pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
     let before = r.before(r.before_articles(start));

@@ -47,7 +47,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     let shortens = r.tokens.iter().any(|t| one_of("only|just", &t.text));
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
-    // The answer to `which`, behind the order.
+    // The answer to `which`, after the order.
     let is_answer = !closes && r.last_word() == "all";
     let all = verb.ends_all_pauses || r.take(&["@all_that_runs"]).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
@@ -91,7 +91,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     })
 }
 
-/// Notes the pauses that there are already. One that is longer stays as it is, unless the order
+/// Notes the pauses that there are already. One that is longer stays unchanged, unless the order
 /// shortens it.
 fn keep_longer_pauses(
     r: &mut Reader<'_>,

@@ -1,6 +1,6 @@
 //! Changes of an existing watch: which one, and which settings a sentence names.
 //!
-//! - What was not said stays as it is.
+//! - What was not said stays unchanged.
 //! - A change with an unread word, or one that its own words contradict, is refused.
 //! - A watch has one list of classes and one value of each setting at all of its hours.
 
@@ -210,8 +210,8 @@ fn direction(r: &mut Reader<'_>) -> Option<bool> {
     (more != less).then_some(more)
 }
 
-/// Drops the words that are used: the name of a watch may stand between a setting and its value,
-/// such as `the cool-down of the gate watch to 5 minutes`.
+/// Drops the words that are used: the name of a watch may be between a setting and its value, such
+/// as `the cool-down of the gate watch to 5 minutes`.
 fn drop_used(r: &mut Reader<'_>) {
     let is_used = |i: usize| r.slot_of(i) != Slot::Free;
     let is_kept = |i: usize| {

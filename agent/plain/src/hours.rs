@@ -1,7 +1,7 @@
 //! Days and hours at which a watch is active.
 //!
 //! - Days and hours of the day are read apart, so that a correction of one leaves the others.
-//! - Words that no one span holds stay unread, and refuse what they stand in.
+//! - Words that do not fit into one span stay unread, and cause a refusal.
 
 use std::ops::Range;
 
@@ -234,7 +234,7 @@ fn length(from: f64, to: f64) -> f64 {
     }
 }
 
-/// Whether one of these words stands there.
+/// Whether one of these words is there.
 fn says(r: &Reader<'_>, words: &str, at: &Range<usize>) -> bool {
     at.clone().any(|i| one_of(words, r.any_word(i)))
 }

@@ -1,6 +1,6 @@
 //! The intent of a clause, read from its verb.
 //!
-//! - A verb that controls begins its clause; one that watches stands anywhere in it.
+//! - A verb of control is at the start of its clause; a verb of watching may be anywhere in it.
 //! - What is said of a watch that runs and is named is a change of it, and never a new watch.
 
 use std::ops::Range;
@@ -74,7 +74,7 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if let Some((_, intent)) = of.filter(|_| !makes) {
         return intent;
     }
-    // `count` and `watch` may stand anywhere, but not in a question.
+    // `count` and `watch` may be anywhere, but not in a question.
     if is_question(r, start) {
         return Intent::Look;
     }
@@ -120,7 +120,7 @@ pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
 }
 
 /// The words that name a watch which runs: its id, or its name or that of a camera with a word for
-/// a watch behind it, such as `gate watch`. In `at the gate watch the left half` it is a verb.
+/// a watch after it, such as `gate watch`. In `at the gate watch the left half` it is a verb.
 pub(crate) fn named_watch(r: &Reader<'_>) -> Option<Range<usize>> {
     let mut named = r.clone();
     names::pipelines(&mut named, false);

@@ -51,7 +51,7 @@ pub(crate) struct Words {
     pub(crate) function: BTreeSet<String>,
     /// Small words of questions.
     asked: BTreeSet<String>,
-    /// Small words that turn round or limit what they stand in.
+    /// Small words that negate or limit their phrase.
     limits: BTreeSet<String>,
     /// Nouns of place.
     pub(crate) places: BTreeSet<String>,
@@ -69,7 +69,7 @@ pub(crate) struct Spelling {
     pub(crate) other: BTreeSet<String>,
 }
 
-/// How a class stands in the text.
+/// Form of a class in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stand {
@@ -235,12 +235,12 @@ impl Lexicon {
         list.into_iter().flatten().map(String::as_str).chain(one)
     }
 
-    /// Whether a word stands anywhere in a request to watch and changes nothing.
+    /// Whether a word may be anywhere in a request to watch and changes nothing.
     pub(crate) fn is_function(&self, word: &str) -> bool {
         self.words.function.contains(word)
     }
 
-    /// Whether a word stands anywhere in a question and changes nothing.
+    /// Whether a word may be anywhere in a question and changes nothing.
     pub(crate) fn is_asked(&self, word: &str) -> bool {
         self.is_function(word) || self.words.asked.contains(word)
     }

@@ -45,7 +45,7 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
     r.hiding(tills, |r| until_moment(r, now, tomorrow))
 }
 
-/// Reads a moment behind `until`.
+/// Reads a moment after `until`.
 fn until_moment(r: &mut Reader<'_>, now: &Zoned, tomorrow: Date) -> Option<Zoned> {
     let (date, hour, at_words) = if let Some(found) = r.take(&["@until_tomorrow"]) {
         (Some(tomorrow), found.held.first().copied(), found.at)
@@ -270,7 +270,7 @@ fn open_hours(r: &mut Reader<'_>) -> (Option<Found>, Option<Found>) {
     )
 }
 
-/// Whether a bare number stands before what is counted: `between 2 and 3 people` are not hours.
+/// Whether a bare number is before a counted noun: `between 2 and 3 people` are not hours.
 fn is_counted(r: &Reader<'_>, found: &Found) -> bool {
     const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
     let end = found.at.end;

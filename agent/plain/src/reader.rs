@@ -50,7 +50,7 @@ pub(crate) struct Reader<'s> {
     pub(crate) scene: &'s Scene,
     pub(crate) lexicon: &'s Lexicon,
     pub(crate) notes: Notes,
-    /// Labels of the models and classes of the box, each behind its folded form.
+    /// Labels of the models and classes of the box, each after its folded form.
     pub(crate) labels: Rc<[(String, &'s String)]>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) used: Vec<Slot>,
@@ -119,7 +119,7 @@ impl<'s> Reader<'s> {
         self.over(self.tokens.get(at).unwrap_or_default())
     }
 
-    /// Reads the tokens of another clause behind these.
+    /// Reads the tokens of another clause after these.
     pub(crate) fn join(&mut self, other: Self) {
         self.tokens.extend(other.tokens);
         self.used.extend(other.used);
@@ -196,7 +196,7 @@ impl<'s> Reader<'s> {
         !meant.is_empty()
     }
 
-    /// Words of which `is_meant` holds, as ranges of those that stand together.
+    /// Words of which `is_meant` holds, as ranges of adjacent ones.
     pub(crate) fn groups(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         for at in (0..self.tokens.len()).filter(|at| is_meant(*at)) {
@@ -215,7 +215,7 @@ impl<'s> Reader<'s> {
         meant.map(|(_, token)| token.clone()).collect()
     }
 
-    /// Slot of a word; free behind the last one.
+    /// Slot of a word; free after the last one.
     pub(crate) fn slot_of(&self, at: usize) -> Slot {
         self.used.get(at).copied().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! Why a request is not proposed, and what is said beside one that is.
+//! Why a request is not proposed, and remarks on one that is.
 //!
 //! - A [`Refusal`] becomes a [`Question`](crate::answer::Question) with its known answers, or quotes
 //!   the words that were not read.
-//! - [`Notes`] are shown beside what was understood; they only grow.
+//! - [`Notes`] are shown with what was understood; they only grow.
 //! - Nothing here reads a request.
 
 use crate::answer::Missing;

@@ -101,7 +101,7 @@ impl Template {
     }
 
     /// The command line that makes this watch, with the values that are known. A value with a mark
-    /// that a shell may read counts as unknown; where one is needed, its name stands in capitals.
+    /// that a shell may read counts as unknown; where a value is needed, its name is in capitals.
     pub(crate) fn command_line(&self, value: impl Fn(&str) -> Option<String>) -> String {
         let is_plain = |c: char| c.is_alphanumeric() || " ,%:-_".contains(c);
         let flag = |name: &str| {

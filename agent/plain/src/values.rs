@@ -1,6 +1,6 @@
 //! Values in tokens: numbers, durations, times of day, days of the week and shares.
 //!
-//! Each is read where it begins, with the token behind it; words that a phrase has used are none.
+//! Each is read where it begins, with the token after it; words that a phrase has used are none.
 
 use watchkeeper_english::number_word;
 
@@ -147,7 +147,7 @@ impl Reader<'_> {
         fits.then_some(((hour % 24.0) * 60.0, end))
     }
 
-    /// A day of the week. A short name is one only where a day stands, and not `in the sun`.
+    /// A day of the week. A short name counts only at the place of a day, and not in `in the sun`.
     pub(crate) fn day(&self, at: usize) -> Option<f64> {
         const ON: &str =
             "on|every|each|from|until|till|til|next|last|this|except|excluding|not|never";

@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// An archive whose pictures wait for a model, beside a runtime that may be away.
+    /// An archive whose pictures wait for a model, with a runtime that may be away.
     struct Bench {
         folder: tempfile::TempDir,
         archive: Archive,
@@ -294,7 +294,7 @@ mod tests {
         EmbeddingModel::among(&[info], "look").unwrap()
     }
 
-    /// A PNG file of one colour with so many bytes behind its end.
+    /// A PNG file of one colour with so many bytes after its end.
     fn png(colour: u8, more: usize) -> Vec<u8> {
         let mut file = Cursor::new(Vec::new());
         let picture = RgbImage::from_pixel(8, 8, Rgb([colour; 3]));

@@ -1,7 +1,7 @@
 //! The task that runs chains and second opinions: follows the journal, asks sources, reports
 //! results.
 //!
-//! It runs beside the agent's loop and needs no broker. Invariants:
+//! It runs in parallel to the agent's loop and needs no broker. Invariants:
 //! - A chain that is older than [`MAX_AGE`] asks no further source.
 //! - A result is computed from what is stored, and sent until the runtime has it. Only then is the
 //!   chain deleted, or when the journal no longer has the event.
@@ -163,7 +163,7 @@ impl ChainTask {
         Ok(())
     }
 
-    /// Stores what `record` adds or changes, in one batch with the cursor behind it.
+    /// Stores what `record` adds or changes, in one batch with the cursor after it.
     async fn on_record(&mut self, record: Option<&Event>) -> Result<(), StoreError> {
         let running = record.and_then(|record| self.queue.running(record.id));
         // Held while it is stored: the chain itself stores nothing older meanwhile.

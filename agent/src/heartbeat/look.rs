@@ -57,7 +57,7 @@ struct Answer {
     injection_suspected: bool,
 }
 
-/// Returns the cameras whose frames this check looks at, behind `last` in the order of names.
+/// Returns the cameras whose frames this check looks at, after `last` in the order of names.
 pub(crate) fn next_cameras(
     look: &LookConfig,
     input: &CheckInput,

@@ -347,7 +347,7 @@ impl<'a> EventFilter<'a> {
         Ok(())
     }
 
-    /// The record after which events of the range may stand.
+    /// The record after which events of the range may follow.
     async fn start(&self, client: &RuntimeClient, pages: &Mutex<Pages>) -> EventSeq {
         let Some(end) = pages.lock().before(self.since_ms).cloned() else {
             return EventSeq(0);

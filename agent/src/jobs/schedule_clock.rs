@@ -129,7 +129,7 @@ impl ScheduleClock {
         }
     }
 
-    /// Takes the next record, if there is one, and the cursor behind it.
+    /// Takes the next record, if there is one, and the cursor after it.
     pub(super) fn take(&mut self, event: Option<&Event>, cursor: u64) {
         for schedule in &self.schedules {
             if let Trigger::On(filter) = &schedule.trigger

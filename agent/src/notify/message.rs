@@ -33,7 +33,7 @@ const MAX_TEXT: usize = 500;
 const MAX_REASON: usize = 200;
 /// Longest text of a section block, in characters ("Section block" in Slack's documentation).
 const SLACK_MAX_BLOCK_TEXT: usize = 3000;
-/// Longest link that a block has room for behind the longest escaped text.
+/// Longest link that a block has room for after the longest escaped text.
 const SLACK_MAX_LINK: usize = SLACK_MAX_BLOCK_TEXT - MAX_TEXT * "&amp;".len();
 
 /// One notification of one channel.
@@ -55,7 +55,7 @@ pub(crate) struct Notification {
 }
 
 impl Notification {
-    /// The text with the link behind it.
+    /// The text with the link after it.
     fn line(&self) -> String {
         match &self.link {
             Some(link) => format!("{}, answer: {link}", self.text),

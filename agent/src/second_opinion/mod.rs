@@ -75,7 +75,7 @@ pub enum Outcome {
     Raised,
     /// The verdict fell.
     Lowered,
-    /// The local decision stands.
+    /// The local decision remains.
     Stands,
 }
 
@@ -93,7 +93,7 @@ pub struct Counts {
     pub raised: u64,
     /// Events whose verdict fell.
     pub lowered: u64,
-    /// Events whose local decision stands after an answer.
+    /// Events whose local decision remains after an answer.
     pub stands: u64,
     /// Events without an answer: no picture, no budget, an invalid answer, or too late.
     pub without_answer: u64,

@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Bytes of a file that are read; the values looked for stand at its beginning.
+/// Bytes of a file that are read; the values are at its start.
 const CAPACITY: usize = 4096;
 
 /// Memory for the text of one file.

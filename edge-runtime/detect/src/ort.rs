@@ -34,7 +34,7 @@ pub const NAME: &str = "ort";
 pub struct OrtNetwork {
     session: Mutex<MeteredSession>,
     threads: usize,
-    /// For a run beside another one; absent where one lane is wanted.
+    /// For a parallel run; absent if one lane is wanted.
     second: Option<SecondSession>,
     inputs: Vec<Input>,
     names: Vec<String>,

@@ -36,7 +36,7 @@ const MAX_PERIOD: Duration = Duration::from_secs(10);
 pub struct ClaimedRate {
     /// Turns a second.
     pub rate: f64,
-    /// Share beside others where not all can have what they want; over 0.
+    /// Relative share if not all streams can have the rate that they want; over 0.
     pub weight: f64,
 }
 

@@ -73,7 +73,7 @@ pub(super) fn skip_missing(
     Ok(losses(&chain, lost))
 }
 
-/// Missing numbers, and how many of the oldest records are lost beside them.
+/// Missing numbers, and how many of the oldest records are lost in addition.
 struct Missing {
     /// In rising order, without numbers that retention may have deleted.
     ranges: Vec<LostRange>,

@@ -1,6 +1,6 @@
 //! The order in which load is shed, and what a level grants to one pipeline.
 //!
-//! | level | what is shed, besides what lower levels shed |
+//! | level | shed in addition to lower levels |
 //! |---|---|
 //! | 1, 2, 3 | detectors run at 3/4, 1/2, 1/4 of their rate |
 //! | 4 | detectors run once a second |

@@ -1,4 +1,4 @@
-//! Privacy masks on pictures: which pixels are masked, and what stands in their place.
+//! Privacy masks on pictures: which pixels are masked, and what replaces them.
 //!
 //! - Pixels are masked in cells of 2 × 2: a cell has one chroma sample, so no colour of a masked
 //!   pixel remains in a neighbour.

@@ -1,6 +1,6 @@
 //! An ONNX file whose nodes and constants can be replaced.
 //!
-//! - Whatever is not replaced is written as it was read; only the order of unlike fields changes.
+//! - Whatever is not replaced is written unchanged; only the order of unlike fields changes.
 //! - Nodes come before the nodes that use their outputs, as in every valid file.
 //! - A name is a tensor of the outermost graph. Graphs inside of nodes are read for the names that
 //!   they use, and never edited.

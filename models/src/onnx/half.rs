@@ -21,7 +21,7 @@ use super::operators::{
 };
 use super::write::{FLOAT, FLOAT16};
 
-/// Converts a file; returns it as it is if no operator of it can be float16.
+/// Converts a file; returns it unchanged if no operator of it can be float16.
 ///
 /// # Errors
 /// [`OnnxError`]: the file is damaged.

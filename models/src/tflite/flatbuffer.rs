@@ -25,7 +25,7 @@ impl Field {
 pub(super) struct Table<'a> {
     buffer: &'a [u8],
     at: usize,
-    /// Positions of the fields behind `at`, two bytes each; 0 where a field is absent.
+    /// Positions of the fields after `at`, two bytes each; 0 where a field is absent.
     slots: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! Prints the price in a proposal beside what the watch takes.
+//! Prints the price in a proposal, and the metered values of the watch.
 //!
 //!     price [--uri URI] [--fps N] [--seconds S] [--models DIR] [--second] [--beside URI]
 //!         [--opinions] [REQUEST]

@@ -165,7 +165,7 @@ fn price_has_the_pieces_that_are_metered_later() -> anyhow::Result<()> {
     for line in &watch.lines {
         ensure!(line.predicted.likely > 0.0, "{line:?}");
         ensure!(line.metered > 0.0, "{line:?}");
-        // Processor time is compared by the program `price`; here other tests run beside it.
+        // Processor time is compared by the program `price`; here other tests run at the same time.
         let is_bytes = line.what.contains("bytes");
         ensure!(
             !is_bytes || is_within_a_fifth(line.predicted.likely, line.metered),

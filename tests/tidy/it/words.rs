@@ -1,4 +1,5 @@
-//! Words that the glossary bans stand nowhere: code, comments, messages, documents, scripts, units.
+//! Words that the glossary bans are not used: in code, comments, messages, documents, scripts,
+//! units.
 //!
 //! - The list is the fenced block `banned` of `docs/design/glossary.md`, one word or phrase a line.
 //! - Case does not matter, identifiers are split at `_` and capitals, a phrase may go over lines.

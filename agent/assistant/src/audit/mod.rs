@@ -213,7 +213,7 @@ impl AuditLog {
             let mut file = self.open_path(&last.path)?;
             let written = file.write_all(line.as_bytes());
             if let Err(error) = written.and_then(|()| file.sync_data()) {
-                // A line that was not acknowledged must not stand in the log.
+                // A line that was not acknowledged must not stay in the log.
                 file.set_len(last.bytes)?;
                 return Err(error);
             }

@@ -15,7 +15,7 @@
 //! Answer in Polish. The dock is on camera dock; deliveries come before ten.
 //! ```
 //!
-//! TOML stands between the `+++` lines; further instructions for the language model follow.
+//! TOML is between the `+++` lines; further instructions for the language model follow.
 
 use serde::de::DeserializeOwned;
 use watchkeeper_llm::money::Money;

@@ -8,7 +8,7 @@
 //! - [`known_names`]: the cameras, classes and rules that requests may name.
 //! - A proposed plan is checked and repaired as one of a file. It reads no folder and no other job
 //!   that the user did not name, and leaves the steps that are done as they are.
-//! - Names of files, errors and summaries stand only in results of the tool.
+//! - Names of files, errors and summaries are only in results of the tool.
 //!
 //! Not here: rules and templates (`watchkeeper-jobs`), running, progress bars.
 

@@ -46,7 +46,7 @@ impl PlanTask<'_> {
         }
     }
 
-    /// Steps that must stay as they are.
+    /// Steps that must stay unchanged.
     fn done(&self) -> Vec<&Step> {
         let Self::Revise(failed) = self else {
             return Vec::new();
@@ -140,7 +140,7 @@ fn foreign(plan: &Plan, request: &str, task: &PlanTask<'_>, tools: &Toolbox) -> 
         .collect()
 }
 
-/// The words of a text, with and without the full stop at their end, and what stands between
+/// The words of a text, with and without the full stop at their end, and the parts between
 /// quotation marks.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let quoted = text.split('"').skip(1).step_by(2);

@@ -38,7 +38,7 @@ pub(super) fn spans(wanted: &EventsWanted, now: Timestamp) -> Option<(EventsWant
 }
 
 impl PastAnswer {
-    /// The answer in words, behind what was `understood`; without the list of events.
+    /// The answer in words, after what was `understood`; without the list of events.
     pub fn text(&self, understood: &str, zone: &TimeZone) -> String {
         let sentence = self.sentence(zone);
         match understood {

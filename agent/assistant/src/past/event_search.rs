@@ -27,7 +27,7 @@ const MAX_LATEST_PAGES: usize = 3;
 /// Most events returned; the newest.
 pub const MAX_SHOWN: usize = 50;
 
-/// Time before the range in which an event may have begun that goes on in it.
+/// Time before the range in which an event may have begun that continues in it.
 pub const LOOKBACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most classes of which other events are counted.
 const MAX_CLASSES: usize = 32;

@@ -242,7 +242,7 @@ fn journal() -> Vec<JournalRecord> {
     with_ends(events)
 }
 
-/// Each event with its end right behind it.
+/// Each event with its end right after it.
 fn with_ends(events: Vec<JournalRecord>) -> Vec<JournalRecord> {
     let mut records = Vec::new();
     for record in events {

@@ -449,7 +449,7 @@ impl SessionState {
         }
     }
 
-    /// Whether a proposal still waits behind a text that was not understood; `reply` then says so.
+    /// Whether a proposal still waits after a text that was not understood; `reply` then says so.
     /// Nothing else waits afterwards.
     fn keep_proposal(&mut self, reply: &mut String, here: &SystemSnapshot) -> bool {
         match &self.awaiting {

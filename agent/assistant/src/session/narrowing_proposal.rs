@@ -3,7 +3,7 @@
 //! - The proposal is shown with what it removes of the answered events, and with its backtest; it
 //!   waits for a person's yes. No auto-approval confirms it; `reviews narrow --apply` gives the yes
 //!   with the command.
-//! - Rules in a workflow's event sinks stay as they are.
+//! - Rules in a workflow's event sinks stay unchanged.
 
 use serde_json::json;
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};

@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Refuses before a yes what would be refused behind it: no such entries, or protected ones.
+    /// Refuses before a yes what would be refused after it: no such entries, or protected ones.
     async fn refuse_impossible(&self, operation: &Operation) -> Result<(), Error> {
         let (
             Operation::Verb(Verb::Destroy { selection } | Verb::Unprotect { selection }),

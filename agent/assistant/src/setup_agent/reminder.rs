@@ -2,7 +2,7 @@
 //! watches that were kept.
 //!
 //! Invariants:
-//! - It stands in results of tools, as data, and each note says whose words it is.
+//! - It is in results of tools, as data, and each note names the author of its words.
 //! - It is bounded: preferences by [`MAX_PREFERENCE_CHARS`], the rest by [`recall::MAX_CHARS`].
 //!   Kept watches have what lessons leave of these.
 //! - Notes that can't be read fail no tool.

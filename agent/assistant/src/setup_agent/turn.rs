@@ -38,7 +38,7 @@ const INTERRUPTED: &str = "interrupted: the agent stopped while this tool ran, s
 
 /// Tools that make or propose a draft.
 const DRAFT_TOOLS: [&str; 3] = ["validate_workflow", "propose_deployment", "propose_control"];
-/// Added to an answer behind which nothing waits, although a draft was made or failed.
+/// Added to an answer after which nothing waits, although a draft was made or failed.
 const NOTHING_PROPOSED: &str = "Nothing was proposed, so nothing waits for a yes.";
 
 /// The next step of a turn.

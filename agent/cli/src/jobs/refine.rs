@@ -2,7 +2,7 @@
 //!
 //! - A request that the rules planned is planned again with the changes. In another plan, values
 //!   are changed where one step is meant. All else goes to the language model.
-//! - The earlier job stays as it is; the new one names it as its predecessor.
+//! - The earlier job stays unchanged; the new one names it as its predecessor.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};

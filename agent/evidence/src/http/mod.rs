@@ -5,7 +5,7 @@
 //! - Redirects are not followed, no proxy is used. Private addresses are called only if configured.
 //! - An answer of another form is a failure. The status 404 is not an answer.
 //! - At most [`HttpLookup::tries`] requests with [`PAUSES`] between them, within the rate.
-//! - Secrets of headers are read at each use, and stand in no error.
+//! - Secrets of headers are read at each use, and are in no error.
 
 mod cache;
 mod extract;
@@ -355,7 +355,7 @@ pub fn fill_url<'a>(
     }
 }
 
-/// Fills the template of a JSON body; each value stands inside a text.
+/// Fills the template of a JSON body; each value is inside a text.
 fn fill_json<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let filled = fill_template(template, |name| {
         let quoted = serde_json::Value::from(value(name).unwrap_or_default()).to_string();
@@ -405,7 +405,7 @@ fn redirect_hint(response: &Response, values: &LookupValues) -> String {
     format!("{target}; redirects are not followed: set url to the final address")
 }
 
-/// A segment of a path, or the placeholder whose value stands in it, however it is encoded.
+/// A segment of a path, or the placeholder of its value, however it is encoded.
 fn without_values(segment: &str, values: &LookupValues) -> String {
     let plain = percent_decode_str(segment)
         .decode_utf8_lossy()

@@ -220,7 +220,7 @@ impl ReferenceStore {
         sets.get(name).cloned().ok_or_else(|| unknown(name, &sets))
     }
 
-    /// Adds a picture, durable on return. One that the set has is returned as it is. `record`
+    /// Adds a picture, durable on return. One that the set has is returned unchanged. `record`
     /// writes the audit log before anything is changed.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ impl Table {
     }
 }
 
-/// The stamps of the file and of a database's log beside it.
+/// The stamps of the file and of its database log.
 fn stamp(path: &Path) -> Stamp {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

@@ -1,8 +1,8 @@
 //! Checks a plan against the tools.
 //!
 //! - All faults are reported together, each once.
-//! - A [`CheckedPlan`] has none: its references, kinds and files fit, and its steps stand after
-//!   those that they wait for.
+//! - A [`CheckedPlan`] has none: its references, kinds and files are valid, and each step follows
+//!   those that it waits for.
 //! - Not here: the form of a plan (`read`), repairs (`repair`), what other jobs and folders hold
 //!   (`crate::addresses`).
 

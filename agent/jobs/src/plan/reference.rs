@@ -1,7 +1,7 @@
 //! References in parameters: `${step.key}`, `${inputs.key}` and `job://id/step/key`.
 //!
-//! - A text that is one whole reference takes the value of any kind; inside a text stand texts and
-//!   numbers only.
+//! - A text that is one whole reference takes the value of any kind; inside a text, only texts and
+//!   numbers are allowed.
 //! - A parameter is a text with references, or has none: a list is written out or referenced whole.
 //! - A `${` or `job://` that is not a reference is [`Text::Malformed`], never a plain text.
 

@@ -166,7 +166,7 @@ impl Words {
         found
     }
 
-    /// The noun of a grouping at a place, and the place behind it.
+    /// The noun of a grouping at a place, and the place after it.
     fn grouping_noun(&self, place: usize) -> Option<(&'static str, usize)> {
         let noun = self.get(place)?.to_lowercase();
         let (_, by) = GROUPINGS.iter().find(|(name, _)| noun == *name)?;

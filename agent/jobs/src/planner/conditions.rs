@@ -3,7 +3,7 @@
 //! - A condition is a field of a picture with a test, or a number of objects in it. Behind a word
 //!   such as "with" or "without" comes what a picture has or lacks; a time of the day, a weekday, a
 //!   shape, a size and a format stand for themselves.
-//! - "And", "or" and "but" continue a condition. A negation reaches a bare noun behind "and" or
+//! - "And", "or" and "but" continue a condition. A negation reaches a bare noun after "and" or
 //!   "or", and nothing else. "Or" between what pictures have is not understood.
 //! - Two values of one field are joined or refused: no picture has both.
 //! - "Two people" are exactly two; "people" are one at least.
@@ -178,7 +178,7 @@ impl Words {
         all
     }
 
-    /// Uses up the condition at a place with those that continue it; returns the place behind.
+    /// Uses up the condition at a place with those that continue it; returns the place after.
     fn condition(
         &mut self,
         place: usize,
@@ -220,7 +220,7 @@ impl Words {
         Some(end)
     }
 
-    /// Uses up a condition that stands for itself; returns the place behind.
+    /// Uses up a condition that stands for itself; returns the place after.
     fn standing_alone(&mut self, place: usize, all: &mut Conditions) -> Option<usize> {
         let (test, end) = self.test(place)?;
         let is_behind_value = place > 1
@@ -276,8 +276,8 @@ impl Words {
         self.is_one(noun, &BLURRED) && !self.get(noun + 1).is_some_and(is_picture_word)
     }
 
-    /// A noun right behind a condition or its "and" that no rule reads there: "without people,
-    /// dogs" does not want dogs.
+    /// A noun right after a condition or its "and" that no rule reads there: "without people, dogs"
+    /// does not want dogs.
     fn unread_noun(&self, end: usize, sense: Sense, known: &KnownNames) -> Option<(String, usize)> {
         let joint = usize::from(self.is_one(end, &["and", "or", "but", "nor"]));
         let at = self.noun(end + joint);
@@ -317,7 +317,7 @@ impl Words {
         (is_wanted || !has_no).then_some((sense, end + usize::from(has_no)))
     }
 
-    /// The place of a noun behind its articles.
+    /// The place of a noun after its articles.
     fn noun(&self, place: usize) -> usize {
         let articles = ["a", "an", "the", "any", "all", "near"];
         let noun = (place..self.len()).find(|at| !self.is_one(*at, &articles));
@@ -374,8 +374,8 @@ impl Words {
         Some(end)
     }
 
-    /// `of the gate` or `taken with the Canon EOS R5` behind a negation: the camera, and the place
-    /// behind.
+    /// `of the gate` or `taken with the Canon EOS R5` after a negation: the camera, and the place
+    /// after.
     fn excluded_camera(&self, place: usize, known: &KnownNames) -> Option<(String, usize)> {
         let before = ["of", "from", "by", "the", "camera", "those"];
         let camera = (place..self.len()).find(|at| !self.is_one(*at, &before));
@@ -421,7 +421,7 @@ impl Words {
         Some((shown, end))
     }
 
-    /// A comparison, its number, and the place behind; without a number one at least.
+    /// A comparison, its number, and the place after; without a number one at least.
     fn quantity(&self, place: usize) -> (&'static str, u64, usize) {
         let count = |at: usize| self.get(at).and_then(number);
         if let Some((comparison, at)) = self.comparison(place)
@@ -450,7 +450,7 @@ impl Words {
         }
     }
 
-    /// A noun with an article or in the plural that names no class, and the place behind it.
+    /// A noun with an article or in the plural that names no class, and the place after it.
     fn unknown_object(&self, place: usize, known: &KnownNames) -> Option<(String, usize)> {
         let (_, _, at) = self.quantity(place);
         let noun = self.get(at)?;

@@ -48,7 +48,7 @@ impl Words {
         Some(night_of(begin, now))
     }
 
-    /// `today`, `last week`, `last 3 days`, or a day of the week behind "on" or "last".
+    /// `today`, `last week`, `last 3 days`, or a day of the week after "on" or "last".
     fn named_range(&mut self, now: DateTime) -> Option<Range> {
         let lower: Vec<String> = self.0.iter().map(lower_case).collect();
         let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
@@ -198,7 +198,7 @@ impl Words {
 struct Period {
     begin: DateTime,
     end: DateTime,
-    /// Place of the word behind it.
+    /// Place of the word after it.
     behind: usize,
 }
 

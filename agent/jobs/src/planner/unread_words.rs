@@ -211,8 +211,8 @@ impl Words {
         Some(name)
     }
 
-    /// `taken with the Canon EOS R5` or `by the Nikon D850` behind "not" or "except": the name of
-    /// the camera, and the place behind.
+    /// `taken with the Canon EOS R5` or `by the Nikon D850` after "not" or "except": the name of
+    /// the camera, and the place after.
     pub(super) fn negated_camera(&self, place: usize) -> Option<(String, usize)> {
         let at = place + usize::from(self.is_one(place, &PRONOUNS));
         let is_taken = self.is_one(at, &TAKEN);
@@ -221,8 +221,8 @@ impl Words {
         is_joined.then(|| self.camera_model(at + 1))?
     }
 
-    /// The words at a place that have a capital or a digit, or name a maker, and the place behind.
-    /// A capital alone without an article may begin a person's name.
+    /// The words at a place that have a capital or a digit, or name a maker, and the place after. A
+    /// capital alone without an article may begin a person's name.
     fn camera_model(&self, place: usize) -> Option<(String, usize)> {
         let has_article = self.is_one(place, &["the", "a", "an", "my"]);
         let begin = place + usize::from(has_article);

@@ -2,7 +2,7 @@
 //!
 //! - A step starts when all that it waits for are done, in the order of the plan.
 //! - A step that was done never starts again.
-//! - A step that waits for a failed one is skipped; all others go on.
+//! - A step that waits for a failed one is skipped; all others continue.
 //! - Every run ends: each step is started at most tries × calls times.
 
 use std::time::Duration;

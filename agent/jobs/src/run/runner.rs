@@ -2,7 +2,7 @@
 //!
 //! - Which step starts, is tried again or is skipped is decided by [`Execution`], which is sans-IO.
 //! - A step counts as done once its result and its line of the log are on disk.
-//! - A step that panics has failed; the job goes on.
+//! - A step that panics has failed; the job continues.
 //! - At most [`MAX_THREADS`] steps run at a time. A cancellation is noticed within [`TICK`].
 //! - A job stays locked while its plan is revised, and its log open: it can be cancelled, and a
 //!   crash leaves it interrupted.

@@ -104,7 +104,7 @@ impl Ledger {
         }
         *written = Some(now);
         let batch = on_disk::head_batch(&self.state.lock());
-        // The refusal stands even if its count can't be written.
+        // The call is refused even if the count of refusals can't be written.
         if let Err(error) = self.store.commit(batch) {
             tracing::debug!(%error, "cannot write the count of refused LLM calls");
         }

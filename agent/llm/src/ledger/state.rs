@@ -108,7 +108,7 @@ pub(super) struct JobTotals {
 /// Refusals by class and cause.
 pub type Refusals = BTreeMap<CallClass, BTreeMap<RefusalCause, u64>>;
 
-/// The head record, written beside the sums.
+/// The head record, written with the sums.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) clock: BudgetClock,

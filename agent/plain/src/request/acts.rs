@@ -38,7 +38,7 @@ const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted"
 
 /// Takes the words for what happens.
 ///
-/// The order matters: each pattern takes words from those behind it.
+/// The order matters: each pattern takes words from those after it.
 ///
 /// `moves`: whether a way or a line was said, along which whatever moves goes or drives.
 /// `held`: whether it was said for how long something goes on.
@@ -110,7 +110,7 @@ pub(super) fn take_courtesies(r: &mut Reader<'_>) {
     }
 }
 
-/// Marks `abandoned` before a class, and says whether it stands there.
+/// Marks `abandoned` before a class, and returns whether it is there.
 pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
     let is_it = |r: &Reader<'_>, i: usize| one_of("unattended|abandoned", r.word(i));
     let any = r.mark_where(|r, i| is_it(r, i) && names::class_begins(r, i + 1));
@@ -120,7 +120,7 @@ pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
     any
 }
 
-/// Whether a verb of watching and one of counting stood there; all of them are used.
+/// Whether a verb of watching and one of counting are there; all of them are used.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
     // `Watch tower` is a camera where there is one.
     let mut names = r.spots("@nouns_like_verbs");

@@ -296,7 +296,7 @@ fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
     }
 }
 
-/// Verbs of telling: what stands behind one is what is told.
+/// Verbs of telling: the words after one are the message.
 const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|\
     remind|report|page|call|buzz|shout|flag";
 
@@ -304,7 +304,7 @@ const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|e
 const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
 
 /// The clauses of a request that say a condition each: those that begin with `when` or its like,
-/// and one behind a second verb of telling. `hold_at`: where a time that something goes on stands.
+/// and one after a second verb of telling. `hold_at`: position of the duration of a state.
 pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> usize {
     let count = |begins: &dyn Fn(usize) -> bool| {
         let begin = |i: &usize| begins(*i) && matches!(r.slot_of(*i), Slot::Free | Slot::Other);

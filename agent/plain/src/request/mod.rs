@@ -80,8 +80,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Reads cameras, place, ways, times and hours, and returns the word at which a duration
-    /// stands.
+    /// Reads cameras, place, ways, times and hours, and returns the position of a duration.
     fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Camera;
         // `in the video of the gate`: what is looked at, and no clip.
@@ -105,7 +104,7 @@ impl Parts {
         Ok(hold_at)
     }
 
-    /// Reads how many of what, and what happens. `hold_at`: the word at which a duration stands.
+    /// Reads how many of what, and what happens. `hold_at`: the position of a duration.
     fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) {
         self.bound = bound(r);
         let required = take_required(r);

@@ -1,7 +1,7 @@
 //! What a request looks for: classes of one model.
 //!
 //! - The model knows every class.
-//! - The classes are one list; one that stands apart stays unread, because a watch has one list.
+//! - The classes are one list; a separate one stays unread, because a watch has one list.
 
 use std::collections::BTreeSet;
 

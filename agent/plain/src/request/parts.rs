@@ -15,7 +15,7 @@ use crate::settings::Settings;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
-    /// Whether a verb of watching stands in it, or nothing says that it only counts.
+    /// Whether it has a verb of watching, or nothing says that it only counts.
     pub(crate) told: bool,
     pub(super) counted: bool,
     /// Those that are named; empty: none is.
@@ -31,6 +31,6 @@ pub(crate) struct Parts {
     pub(super) usual: Option<Vec<String>>,
     pub(crate) bound: Option<CountBound>,
     pub(crate) acts: Acts,
-    /// How many conditions stand in their own clauses.
+    /// Number of conditions in separate clauses.
     pub(super) clauses: usize,
 }

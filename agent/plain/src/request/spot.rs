@@ -21,11 +21,11 @@ const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line
 /// Most words that describe a noun of place: `the left parking bay`.
 const DESCRIBES: usize = 3;
 
-/// Takes words that end in a noun of place which nobody has drawn: they stand behind a preposition
-/// or an article, begin a note, or have a state (`the canteen is empty`).
+/// Takes words that end in a noun of place which nobody has drawn: they follow a preposition or an
+/// article, begin a note, or have a state (`the canteen is empty`).
 ///
-/// `nobody`: no object was named. One of these words that stands where only an object does, such as
-/// `when a safe appears`, is none of a place then, and stays unread.
+/// `nobody`: no object was named. One of these words at a place where only an object can be, such
+/// as `when a safe appears`, does not name a place, and stays unread.
 pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
     let content = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
@@ -84,7 +84,7 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
     Some(written)
 }
 
-/// Whether a state is said of what stands here: `canteen is empty`.
+/// Whether the text states a state of the words here: `canteen is empty`.
 fn has_state(r: &Reader<'_>, at: usize) -> bool {
     let next = at + 1 + usize::from(one_of("is|becomes|gets|was", r.any_word(at + 1)));
     let state = "empty|free|vacant|occupied|unoccupied|unattended|unmanned|deserted|busy|full|blocked|obstructed";

@@ -1,6 +1,6 @@
 //! The channels that a request names.
 //!
-//! - A channel is named behind a `#`, beside the word `channel` or as the one who is told.
+//! - A channel is named after a `#`, beside the word `channel` or as the one who is told.
 //! - A kind of channel, such as `by email`, names the only channel of the box, and none where the
 //!   box has several.
 //! - A channel that the box lacks is noted, with how to configure it.
@@ -55,7 +55,7 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
     meant
 }
 
-/// Whether a name stands where only somebody who is told does: `notify the boss`,
+/// Whether a name is at a place where only a recipient can be: `notify the boss`,
 /// `send it to security`.
 fn is_told(r: &Reader<'_>, start: usize) -> bool {
     const TOLD: &str = "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|page|sms";
@@ -69,7 +69,7 @@ fn is_told(r: &Reader<'_>, start: usize) -> bool {
             )
 }
 
-/// Takes names behind a `#` that no channel has, and notes them.
+/// Takes names after a `#` that no channel has, and notes them.
 fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
     let mut any = false;
     for i in 0..r.tokens.len() {
@@ -129,7 +129,7 @@ pub(super) fn names_of(channels: &[ChannelId]) -> Vec<String> {
     channels.iter().map(|c| format!("#{c}")).collect()
 }
 
-/// Marks a channel and what stands in front of it.
+/// Marks a channel and the words before it.
 fn take(r: &mut Reader<'_>, start: usize, end: usize) {
     let mut start = start;
     for words in IN_FRONT {

@@ -88,7 +88,7 @@ impl Settings {
         )))
     }
 
-    /// Reads durations, hours and the confidence. Returns the word at which the duration stands.
+    /// Reads durations, hours and the confidence. Returns the position of the duration.
     pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Time;
         let ends = r.take(&["@only_for"]);
@@ -239,7 +239,7 @@ impl Settings {
     }
 }
 
-/// Reads until which day it goes on, in seconds from now. `from monday until friday` are days of
+/// Reads until which day it continues, in seconds from now. `from monday until friday` are days of
 /// each week.
 fn end(r: &mut Reader<'_>) -> Option<f64> {
     let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);

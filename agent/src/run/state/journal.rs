@@ -18,7 +18,7 @@ pub(crate) enum JournalReader {
 }
 
 impl JournalReader {
-    /// Follows the journal behind `cursor`.
+    /// Follows the journal after `cursor`.
     pub(crate) fn follow(runtime: &RuntimeClient, cursor: Option<EventSeq>) -> Self {
         Self::Feed {
             feed: runtime.follow_events(cursor.unwrap_or_default()),

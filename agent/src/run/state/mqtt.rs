@@ -37,7 +37,7 @@ pub(crate) struct Mqtt {
     pub(crate) session: Session,
     pub(crate) session_start: Wall,
     pub(crate) link: Option<Link>,
-    /// Reason of the last disconnect; absent while a session stands.
+    /// Reason of the last disconnect; absent during a session.
     pub(crate) lost_reason: Option<String>,
     pub(crate) retained: Retained,
     /// Whether everything retained but the state is cleared at exit.

@@ -1,5 +1,5 @@
-//! What runs beside the loop: the tasks of effects and chains, the threads of the API, of schedules
-//! and of jobs.
+//! Owns what runs in parallel to the loop: the tasks of effects and chains, the threads of the API,
+//! of schedules and of jobs.
 
 use std::time::Duration;
 

@@ -83,7 +83,7 @@ impl ChangingNetwork {
         let now = Instant::now();
         let mut serving = self.serving.write();
         if !serving.has_swapped {
-            // A run beside this one went back meanwhile.
+            // A parallel run went back meanwhile.
             return serving.current.infer(inputs, read);
         }
         if serving.retry_at.is_some_and(|at| now < at) {

@@ -47,7 +47,7 @@ pub(super) struct Absorb {
     pub(super) other: f32,
 }
 
-/// The present picture, and its illumination beside that of the background.
+/// The present picture, and its illumination relative to the background.
 #[derive(Clone, Copy)]
 pub(super) struct Present<'a> {
     pub(super) planes: Planes<'a>,

@@ -41,7 +41,7 @@ impl Changes {
     ) -> Box<dyn Network> {
         let serving = network.backend();
         let candidates = candidates.iter().copied();
-        // Those behind the serving one are slower.
+        // Those after the serving one are slower.
         let candidates = candidates
             .take_while(|candidate| candidate.name() != serving)
             .filter(|candidate| candidate.is_installed(&picture.ort, picture.trt.as_ref()));

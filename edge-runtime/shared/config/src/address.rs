@@ -321,7 +321,7 @@ fn mode(options: &str) -> Result<Mode, String> {
     }
 }
 
-/// Decodes `%41` to `A`; an invalid escape stays as it is.
+/// Decodes `%41` to `A`; an invalid escape stays unchanged.
 fn percent_decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text)
         .decode_utf8_lossy()

@@ -350,8 +350,8 @@ pub fn find(path: &[&str]) -> Option<&'static Key> {
     KEYS.iter().find(|k| matches(k.path, path))
 }
 
-/// Lists the names that may stand directly below `path`; `*` where the user chooses the name. Empty
-/// when `path` is not a section.
+/// Lists the names that are allowed directly below `path`; `*` where the user chooses the name.
+/// Empty when `path` is not a section.
 #[must_use]
 pub fn children(path: &[&str]) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();

@@ -66,8 +66,7 @@ pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
     }
 }
 
-/// Reads what is usable: defaults stand in the place of wrong values, and of a file that is not
-/// TOML.
+/// Reads the usable part: defaults replace wrong values, and a file that is not TOML.
 ///
 /// For commands that need little of it, such as the path of a socket. Returns the errors too.
 #[must_use]

@@ -1,6 +1,6 @@
-//! Records of a keyspace that are JSON behind one version byte.
+//! Records of a keyspace that are JSON after one version byte.
 //!
-//! - A record of a newer version is refused and left as it is ([`NewerFormat`]).
+//! - A record of a newer version is refused and left unchanged ([`NewerFormat`]).
 //! - Any other record that can't be read is `None`: its owner decides what that costs.
 
 use std::path::Path;

@@ -7,7 +7,7 @@
 //!   stable storage.
 //! - A [`Batch`] is applied whole or not at all, over keyspaces too.
 //! - A damaged record is reported and skipped, never returned and never a panic.
-//! - What a newer version wrote is refused and left as it is ([`NewerFormat`]).
+//! - What a newer version wrote is refused and left unchanged ([`NewerFormat`]).
 //! - Acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]). The
 //!   opener's note about it ([`DiskStore::open_noting`]) is stored in one step with the repair. The
 //!   mark of the last acknowledged batch ([`Batch::mark`]) survives outside the database's file.

@@ -64,7 +64,7 @@ fn share(held: Option<&File>, file: &File) -> io::Result<Option<File>> {
     is_same.then(|| held.try_clone()).transpose()
 }
 
-/// Takes the lock of a folder that can't be written: an existing lock file stays as it is, and
+/// Takes the lock of a folder that can't be written: an existing lock file stays unchanged, and
 /// without one there is no lock.
 pub(crate) fn take_existing(folder: &Path) -> Result<Option<File>, StoreError> {
     let mut file = match File::open(folder.join("lock")) {

@@ -90,7 +90,7 @@ enum End {
 
 /// Copies what can be read of the damaged `file` to `db`.
 ///
-/// Copies all records up to the first unreadable page, and all behind the last one; of the last
+/// Copies all records up to the first unreadable page, and all after the last one; of the last
 /// commit, or where that can't be read at all, of the one before. Batch numbers are not copied, as
 /// some are missing.
 ///

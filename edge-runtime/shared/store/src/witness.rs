@@ -110,7 +110,7 @@ impl Witness {
     }
 }
 
-/// Reads the file in `root` and leaves it as it is. Zero without a file.
+/// Reads the file in `root` and leaves it unchanged. Zero without a file.
 pub(crate) fn read(root: &Path) -> Acknowledged {
     let file = File::open(root.join(NAME));
     file.map(|file| latest(&file).0).unwrap_or_default()

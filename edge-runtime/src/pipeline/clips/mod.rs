@@ -153,7 +153,7 @@ impl Clips {
             tap.see(frame, at);
         }
         self.push_packets(frame.recorded);
-        // A frame behind a gap belongs to no open clip. A frame shortly after the end does: a slow
+        // A frame after a gap belongs to no open clip. A frame shortly after the end does: a slow
         // camera has no other frame of the last moments.
         self.close_those(|active| active.span.until + MARGIN < at);
         if !self.needs_pictures() {

@@ -114,7 +114,7 @@ pub(super) enum Item {
         lane: Lane,
     },
     /// From this moment events found no place; [`Progress::dropped`] counts them. At most one is
-    /// queued, beside the capacity of the lanes.
+    /// queued, in addition to the capacity of the lanes.
     Dropped(Stamp),
 }
 

@@ -293,7 +293,7 @@ impl Line {
         self.place_beside(Point::new(x, y))
     }
 
-    /// Where a point stands beside the line: 0 at its start, 1 at its end.
+    /// Position of a point along the line: 0 at its start, 1 at its end.
     fn place_beside(&self, point: Point) -> f64 {
         let (x, y) = (point.x - self.start.x, point.y - self.start.y);
         let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);

@@ -1,7 +1,7 @@
 //! The current state: cameras, pipelines, models, latest events, notes.
 //!
 //! The setup agent makes the first call in place of the model. So a request starts with the current
-//! state, and names from outside stand in a tool result.
+//! state, and names from outside are in a tool result.
 
 use futures_util::FutureExt as _;
 use jiff::{Timestamp, Zoned};

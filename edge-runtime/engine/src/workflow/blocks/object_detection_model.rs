@@ -24,7 +24,7 @@ pub(super) const MODE: Property = Property::choice(
     &["best", "default", "custom"],
     "best",
 );
-/// Takes the place of [`MODE`] in versions without it that have properties behind it.
+/// Takes the place of [`MODE`] in versions without it that have properties after it.
 pub(super) const NO_MODE: Property = Property::literal(
     "confidence_mode",
     "kept for compatibility: the minimum score is `confidence`",

@@ -108,7 +108,7 @@ pub(crate) fn literal(shape: Shape, json: &Json) -> Result<Value, Mismatch> {
     }
 }
 
-/// Returns the value as it is if it is `expected`.
+/// Returns the value unchanged if it is `expected`.
 fn accept(json: &Json, is_expected: bool, expected: &str) -> Result<Value, Mismatch> {
     if is_expected {
         Ok(Value::from(json.clone()))

@@ -1,7 +1,7 @@
 //! Saves the state of a running workflow and restores it in another process.
 //!
 //! - A restored workflow returns the same for every later frame as the saved one.
-//! - A step with other settings, or behind a changed step, restarts and is reported.
+//! - A step with other settings, or after a changed step, restarts and is reported.
 //! - At most [`MAX_STATE_BYTES`].
 //! - The bytes have no checksum; whatever stores them checks that they are complete.
 //! - Time continues: times given to a restored [`Execution`] must not lie before [`Restored::now`],

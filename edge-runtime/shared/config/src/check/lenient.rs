@@ -211,7 +211,7 @@ fn plain(why: &str) -> String {
     }
 }
 
-/// The name in backticks behind `begin`.
+/// The name in backticks after `begin`.
 fn named<'t>(why: &'t str, begin: &str) -> Option<&'t str> {
     let (name, _) = why.strip_prefix(begin)?.split_once('`')?;
     Some(name)

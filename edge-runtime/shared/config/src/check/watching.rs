@@ -102,8 +102,7 @@ fn needless_controls(values: &Values<'_>, section: &str, spec: &SourceSpec) -> O
     }
 }
 
-/// Makes a relative file absolute, from the folder of the configuration; addresses stay as they
-/// are.
+/// Makes a relative file absolute, from the folder of the configuration; addresses stay unchanged.
 pub(super) fn absolute(base: &std::path::Path, uri: String) -> String {
     let is_address = uri.starts_with('/')
         || uri.split_once(':').is_some_and(|(scheme, _)| {
