@@ -22,7 +22,7 @@ use watchkeeper_store::Op;
 use crate::future_slot::take_output;
 use crate::stored_cursor::StoredCursor;
 
-/// Records that ask for nothing, after which the cursor is stored all the same.
+/// Number of records without an effect after which the cursor is stored anyway.
 pub(crate) const SAVE_EVERY: u64 = 256;
 /// Pause between two questions for the end of the journal.
 const HEALTH_RETRY: Duration = Duration::from_secs(2);

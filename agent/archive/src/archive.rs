@@ -427,7 +427,8 @@ impl Archive {
         Ok(removed.names.len())
     }
 
-    /// Copies to the object tier and deletes there, for ever; ends at once without one.
+    /// Copies to the object tier and deletes there, without end; returns at once without such a
+    /// tier.
     pub async fn serve_objects(&self) {
         if let Some(objects) = &self.0.objects {
             objects.serve(&self.0.durable).await;

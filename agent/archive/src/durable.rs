@@ -255,8 +255,9 @@ impl Durable {
     ) -> Result<Removed, Uncommitted> {
         gone.iter()
             .for_each(|name| on_disk::delete_entry(&mut batch, name));
-        // Contents that lose their last entry are known only after the changes; those are made on
-        // the index, which nobody may see before the commit: so the lock is held over it.
+        // Contents that lose their last entry are known only after the changes; these are made on
+        // the index, which no reader may see before the commit. So the lock is held over the
+        // commit.
         let mut index = self.index();
         let changed = gone.iter().chain(put.iter().map(|entry| &entry.name));
         let before = changed.filter_map(|name| index.slot(name).cloned());

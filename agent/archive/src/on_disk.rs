@@ -93,7 +93,7 @@ pub(crate) fn cursor(store: &dyn Store) -> Result<u64, StoreError> {
     Ok(number.map_or(0, u64::from_be_bytes))
 }
 
-/// Records whether a file without an entry belongs to nobody.
+/// Records whether a file without an entry may be deleted.
 pub(crate) fn put_complete(batch: &mut Batch, is_complete: bool) {
     change(batch, STATE, COMPLETE, is_complete.then(Vec::new));
 }

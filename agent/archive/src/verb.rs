@@ -1,5 +1,5 @@
-//! The verbs as data: what a command, a route or a tool asks, and the answer. Tools of jobs go over
-//! the routes.
+//! The verbs as data: what a command, a route or a tool asks, and the answer. Tools of jobs use the
+//! routes.
 //!
 //! | verb | durable tier | fast tiers | object tier |
 //! |---|---|---|---|

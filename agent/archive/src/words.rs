@@ -1,6 +1,6 @@
 //! Queries in plain words, by rules. Sans-IO.
 //!
-//! - Names are those that entries have; a word that is none of them is not guessed.
+//! - Names are those that entries have; any other word is not guessed.
 //! - A word with two senses has the one that its neighbours name: `camera`, or `in` a collection.
 //!   Without those a class comes before a camera, and `clips` are videos.
 //! - Every word counts: a request with a word that is neither read nor one of the [`FILLERS`] is

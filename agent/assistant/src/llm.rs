@@ -112,7 +112,7 @@ impl LazyLlmClient {
         }
     }
 
-    /// A client that closes when nobody uses it, so that other processes of the user can open the
+    /// A client that closes when it is unused, so that other processes of the user can open the
     /// ledger's store. Each time it is opened its circuit breakers start closed.
     pub fn closing_between_uses(config: LlmConfig) -> Self {
         Self {

@@ -1,11 +1,11 @@
 //! Narrows a rule by the answers of people: the ignored areas or the lowest score that remove the
 //! most rejected events and nearly no approved one.
 //!
-//! - Chosen on the older two thirds of the answers, and proposed only where it holds on the newest
-//!   third: there it loses no more than [`MAX_LOST`] of the approved events, and removes at least
-//!   half the share of rejected ones that it removes of the older.
+//! - It is chosen on the older two thirds of the answers, and proposed only if the newest third
+//!   confirms it: there it loses no more than [`MAX_LOST`] of the approved events, and removes at
+//!   least half the share of rejected ones that it removes of the older.
 //! - Pure; changes nothing by itself.
-//! - Not here: hours and dwell times. Few answers can't tell that nothing ever happens at night.
+//! - Not here: hours and dwell times. A few answers can't show that nothing ever happens at night.
 //!   And a gate on the confidence: docs/design/reviews.md has what it lost.
 
 mod areas;

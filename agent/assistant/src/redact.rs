@@ -110,7 +110,7 @@ fn replace_in_payload(name: &str, value: &Value, mask: &mut dyn FnMut(&str) -> S
     }
 }
 
-/// Parses a text that is a JSON object or list, such as a tool's arguments. Field names tell the
+/// Parses a text that is a JSON object or list, such as a tool's arguments. Field names show the
 /// secrets in it.
 pub fn structured(text: &str) -> Option<Value> {
     let text = text.trim_start();

@@ -36,7 +36,7 @@ pub struct PersonAnswer {
     /// Remark to keep in the journal, one line.
     #[serde(default)]
     pub note: Option<String>,
-    /// Name of the person; nobody verifies it.
+    /// Name of the person, which is not verified.
     #[serde(default, rename = "by")]
     pub name: Option<String>,
 }

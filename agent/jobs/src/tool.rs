@@ -281,7 +281,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// Returns whether it changes something other than the files of its job. A plan of a language
-    /// model has no such step: nobody is asked before it runs.
+    /// model has no such step, because it runs without a confirmation.
     fn changes_the_box(&self) -> bool {
         false
     }
@@ -396,7 +396,7 @@ impl Context<'_> {
         self.gauge.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Checks that the tool may go on.
+    /// Checks that the tool may continue.
     ///
     /// # Errors
     /// If the job was cancelled or the step's time is over.

@@ -1,7 +1,7 @@
 //! The task that gives the archive's pictures their embeddings.
 //!
-//! - The queue is the archive's: what has none waits there, the newest first. A crash loses at most
-//!   what was computed within it.
+//! - The archive has the queue: pictures without an embedding, the newest first. A crash loses at
+//!   most the computation in progress.
 //! - A runtime that is away, and a missing model, delay all pictures. A picture that the model
 //!   refuses is recorded; one that can't be read, or on which the network failed
 //!   [`MAX_STEP_FAILURES`] times, is left out until it is repaired or the queue is made again. None
@@ -68,7 +68,7 @@ enum Stop {
     Embedding(#[from] EmbeddingError),
 }
 
-/// Embeds pictures for ever.
+/// Embeds pictures without end.
 pub(super) async fn embed_pictures(
     runtime: &RuntimeClient,
     archive: &Archive,

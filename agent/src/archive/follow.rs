@@ -22,7 +22,7 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 /// Pause after a failure of the disk.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// Indexes events for ever.
+/// Indexes events without end.
 pub(super) async fn index_events(runtime: &RuntimeClient, archive: &Archive) {
     loop {
         let Err(error) = follow(runtime, archive).await;

@@ -3,7 +3,7 @@
 //! Sans-IO. Names and pictures appear in the result of the tool `get_frame` only.
 //!
 //! Invariants:
-//! - Cameras take turns: with more cameras than frames none is left out for ever.
+//! - Cameras take turns: with more cameras than frames, each still gets its turn.
 //! - The instructions are identical every time. The model has no tool that acts.
 //! - What the model reports becomes an observation, or nothing.
 

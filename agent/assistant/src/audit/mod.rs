@@ -3,7 +3,7 @@
 //! Owns the folders `audit` and `audit-activity`: segments `<first number>.jsonl`, and the file
 //! `lock`.
 //! - Decisions are confirmations and what was changed; activity is effects and spends. Each log has
-//!   the bounds of its own, so a flood of effects evicts no confirmation.
+//!   its own bounds, so a flood of effects evicts no confirmation.
 //! - A record is on stable storage when [`AuditLog::append`] returns.
 //! - Records are numbered without gaps, over all segments.
 //! - Retention deletes whole segments, the oldest first, damaged ones too. A record in the log

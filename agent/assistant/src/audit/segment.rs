@@ -80,7 +80,7 @@ impl Segment {
                 return Ok(());
             }
             number += 1;
-            // An unfinished line was never acknowledged; one that is too long goes on.
+            // An unfinished line was never acknowledged; the rest of one that is too long follows.
             let taken = match line.strip_suffix(b"\n") {
                 Some(line) => take(number, line),
                 None if read as u64 == MAX_LINE => {

@@ -1,4 +1,4 @@
-//! What the model reads: instructions, tools and the request.
+//! The model's input: instructions, tools and the request.
 //!
 //! Instructions are constant for a version, a blueprint and a choice of tools, so that a provider's
 //! cache keeps them.

@@ -1,4 +1,4 @@
-//! What a model proposes, checked as a plan from a file and against the user's own words.
+//! Checks a plan that a model proposes like one from a file, and against the user's own words.
 
 use std::collections::BTreeSet;
 

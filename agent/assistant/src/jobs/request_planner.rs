@@ -1,10 +1,10 @@
 //! Plans requests in words: by the rules, by kept templates, by the cache, by a language model.
 //!
-//! - The first that has a plan for the whole request serves it, and the report says which one.
+//! - The first of these with a plan for the whole request serves it, and the report names it.
 //! - If the language model fails too, the words that the rules do not understand are named.
 //! - A plan of a model is cached once its job is done.
 //! - The request, the user's preferences, the tools and the faults of a plan are all that a model
-//!   reads of a new request: no picture, no metadata of one and no name of a file.
+//!   reads for a new request: no picture, no metadata of one and no name of a file.
 
 use std::fmt::Display;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Another rest of a plan after a failed step, by the language model that made the plan.
+//! Replaces the rest of a plan after a failed step, by the language model that made the plan.
 //!
 //! - A plan is revised [`MAX_REVISIONS`] times at most; done steps stay.
 //! - A cancellation ends the model's work.

@@ -1,6 +1,6 @@
 //! The steps of a session on the archive and of `/manual`, with rewards. Sans-IO.
 //!
-//! - A reward is a score for who compares trajectories; nothing acts on it.
+//! - A reward is a score for comparing trajectories; nothing acts on it.
 //! - Parameters and results are without secrets: a history is shown, exported and sent.
 
 use std::collections::VecDeque;

@@ -74,7 +74,7 @@ pub struct EventSearchResult {
     pub number: u64,
     /// Number of all events of each camera that has some.
     pub by_camera: BTreeMap<SourceId, u64>,
-    /// Numbers of the events that were wanted but for their class, by class.
+    /// Numbers of the events that match except for their class, by class.
     pub other_classes: BTreeMap<String, u64>,
     /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
     pub begun: Vec<BegunEvent>,

@@ -2,7 +2,7 @@
 //!
 //! - A time counts as known only where each event that was asked for would have been recorded.
 //! - Every gap has a reason: the first that holds, else how the span before it ended. The pause of
-//!   a watch that told of the question comes before what other watches told.
+//!   a watch that answers the question comes before the reports of other watches.
 //! - Not here: the question (`question`), and words for the result (`describe`, `answer`).
 
 use std::collections::BTreeSet;
@@ -35,11 +35,12 @@ pub struct CameraKnowledge {
     pub known: Intervals,
     /// The rest of the range, rising.
     pub unknown: Vec<Unknown>,
-    /// Where no rule told all: what the rules told.
+    /// If no rule answers the whole question: the parts that rules answer.
     pub only: BTreeSet<String>,
-    /// Whether some rule told all in another part of the range.
+    /// Whether some rule answers the whole question in another part of the range.
     pub is_all_in_part: bool,
-    /// Where no class was asked for: the classes that were told; empty where all that moved was.
+    /// If the question names no class: the reported classes; empty if everything that moved was
+    /// reported.
     pub classes: BTreeSet<String>,
     /// Lowest rate of the spans that were used, in pictures a second.
     pub rate: Option<f64>,
@@ -106,9 +107,9 @@ struct Collected {
     only: BTreeSet<String>,
     classes: BTreeSet<String>,
     reasons: Vec<(Intervals, Why)>,
-    /// Reasons of rules at the place of the question that tell nothing of it.
+    /// Reasons of rules at the place of the question that do not answer it.
     there_reasons: Vec<(Intervals, Why)>,
-    /// Reasons of the other rules that tell nothing of it.
+    /// Reasons of the other rules that do not answer it.
     other_reasons: Vec<(Intervals, Why)>,
     rate: Option<f64>,
 }
@@ -169,7 +170,7 @@ impl Given<'_> {
         }
     }
 
-    /// The spans of which a rule tells something of the question.
+    /// The spans with a rule that answers a part of the question.
     fn telling<'s>(&self, spans: &[&'s CoverageSpan]) -> Vec<&'s CoverageSpan> {
         let tells = |span: &CoverageSpan| {
             let mut rules = span.watch.rules.iter();
@@ -257,9 +258,9 @@ fn span_rate(span: &CoverageSpan) -> Option<f64> {
     (span.frames >= MIN_FRAMES && seconds > 0.0).then(|| (span.frames - 1) as f64 / seconds)
 }
 
-/// Gives each gap its reason: the first that holds, then the pause of a watch that told of the
-/// question, then what other watches told, those of the place first, then how the span before it
-/// ended.
+/// Gives each gap its reason: the first that holds, then the pause of a watch that answers the
+/// question, then the reports of other watches, those of the place first, then how the span before
+/// it ended.
 fn explain(
     gaps: &Intervals,
     found: &Collected,

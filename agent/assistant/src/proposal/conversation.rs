@@ -123,7 +123,7 @@ impl SessionState {
     }
 
     /// Confirms the waiting proposal by `approval`, after comparing it with what runs as for a yes.
-    /// A proposal with another fingerprint goes on waiting.
+    /// A proposal with another fingerprint keeps waiting.
     pub fn auto_confirm(
         &mut self,
         approval: &AutoApproval,
@@ -187,7 +187,7 @@ impl SessionState {
         }
     }
 
-    /// Proposes to set back what was confirmed last.
+    /// Proposes to revert what was confirmed last.
     fn propose_undo(&mut self, here: &SystemSnapshot) -> Reply {
         let confirmed = self.confirmed.as_deref();
         if let Some(proposal) = confirmed.and_then(|confirmed| undo(confirmed, here)) {
@@ -352,7 +352,7 @@ impl SessionState {
                 self.awaiting = Awaiting::question(&question);
                 Reply::TooLong(too_long)
             }
-            // The answer is not in the text: the question stays, with the request so far.
+            // The answer is not in the text: the question and the incomplete request stay.
             Ok(Answer::Unknown(unknown)) => {
                 let refused;
                 (self.awaiting, refused) = Awaiting::refuse(question, is_repeated, text);

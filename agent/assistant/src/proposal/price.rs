@@ -1,4 +1,4 @@
-//! Price of a watch: what it would take of the processor, the disk, the network and the budget.
+//! Price of a watch: its share of the processor, the disk, the network and the budget.
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]) by the formulas of
 //!   `docs/ref/price.md`, which has the units too.
@@ -395,7 +395,7 @@ pub fn is_drawing(step: &Value) -> bool {
 }
 
 /// Mean cost of the answered second opinions in these records, in US dollars. The records do not
-/// tell what one without an answer cost.
+/// have the cost of one without an answer.
 ///
 /// # Errors
 /// Where none was answered.

@@ -267,7 +267,7 @@ impl Session {
             Look::Events(wanted) => {
                 let answer = past::answer(&self.deps.client, wanted).await?;
                 out.report(ProgressEvent::Events(&answer, &looked.text));
-                // The API's answer has the media ids, and its folder belongs to nobody.
+                // The API's answer has the media ids, and there is no user's folder.
                 if wanted.pictures && !self.deps.entrypoint.is_api() {
                     self.show_pictures(&answer.found.events).await;
                 }
@@ -282,7 +282,7 @@ impl Session {
     }
 }
 
-/// Whether a reply leaves the proposal that waited before, and is none of its own: a correction
+/// Whether a reply leaves the proposal that waited before, and makes no new one: a correction
 /// changes that proposal.
 fn drops_previous(reply: &Reply) -> bool {
     match reply {

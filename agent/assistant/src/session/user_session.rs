@@ -252,7 +252,7 @@ impl Session {
         before: SessionState,
         here: SystemSnapshot,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        // The reply was not shown: a user who interrupts this is left with what waited before.
+        // The reply was not shown: after an interruption the state is the one before.
         let after = std::mem::replace(&mut self.conversation, before);
         self.report_correction(text, &reply).await;
         self.run_trials(&mut reply, &here).await;
@@ -296,13 +296,13 @@ impl Session {
     ) -> Result<Reply, Error> {
         let needs_llm = match &reply {
             Reply::Unknown(_) => self.conversation.question().is_none(),
-            // A user who answers a question of the rules talks to the rules.
+            // An answer to a question of the rules is read by the rules.
             partial => before.question().is_none() && router::is_partial(partial),
         };
         if !needs_llm {
             return Ok(reply);
         }
-        // The rules' reply was not shown: a user who interrupts the LLM is left with what waited
+        // The rules' reply was not shown: after an interruption of the LLM the state is the one
         // before.
         let by_rules = std::mem::replace(&mut self.conversation, before.clone());
         match self.ask_llm(text, Vec::new(), here).await {

@@ -1,4 +1,4 @@
-//! What the tools of a turn leave: drafts, findings about them, proposed changes, the plan.
+//! Results of the tools of a turn: drafts, findings about them, proposed changes, the plan.
 //!
 //! - Facts are only added, in order. They are part of the turn's records, so a resumed turn has the
 //!   same facts.

@@ -33,7 +33,7 @@ pub(super) async fn run(
     }
     let output = match output {
         Some(output) => output,
-        // A place that nobody named must be free.
+        // A place that the user did not name must be free.
         None => free_place(name.name().into())?,
     };
     let answer = client.send(request).await?;

@@ -1,8 +1,8 @@
 //! Follows a run to its end: prints events and a live line, then reads the final results.
 //!
 //! - An event is printed once, in the order of the journal.
-//! - A signal, a closed reader or a silent runtime ends the run; its results are read all the same.
-//!   A second signal ends that too.
+//! - A signal, a closed reader or a silent runtime ends the run; its results are still read. A
+//!   second signal ends that too.
 //! - Not here: when a run ends ([`verdict`](super::verdict)), and its notes
 //!   ([`notices`](super::notices)).
 

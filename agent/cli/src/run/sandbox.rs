@@ -405,7 +405,7 @@ fn write_config(
             "socket": dir.join(SOCKET),
             "socket_mode": "0600",
             "state_dir": dir.join(STATE),
-            // Large enough that `--video` stays one file; the disk space guard works all the same.
+            // Large enough that `--video` stays one file; the disk space guard still works.
             "recording_bytes": 1_u64 << 50,
             "inference": inference,
         },

@@ -404,7 +404,7 @@ fn find<'a>(
 }
 
 /// Whether a killed run left this file: an `.img` without its `.json`, or one that was being
-/// written. The picture of a damaged `.json` is none.
+/// written. The picture of a damaged `.json` does not count.
 fn is_leftover(file: &Path) -> bool {
     let has_ending = |wanted: &str| file.extension().is_some_and(|ending| ending == wanted);
     match is_hidden(file) {

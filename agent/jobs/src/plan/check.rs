@@ -389,7 +389,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Names that a fault lists at most: long lists help nobody.
+/// Maximum number of names that a fault lists.
 const MAX_KNOWN: usize = 20;
 
 pub(crate) fn unknown<'n>(

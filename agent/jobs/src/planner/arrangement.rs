@@ -72,7 +72,7 @@ impl Words {
         // An event has one picture.
         let is_one_of_event = is_of_event && best.is_none_or(|(count, _)| count == 1);
         let refused = [
-            // "The best of each" means nothing where there are no groups.
+            // "The best of each" has no meaning without groups.
             (by.is_empty() && self.find(&["each"]).is_some(), "each"),
             (is_of_event && !is_one_of_event, "event"),
             // Only a refinement takes them back.

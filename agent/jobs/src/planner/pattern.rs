@@ -10,7 +10,8 @@ use jiff::civil::Date;
 
 use super::words::{is_path, number, tokens};
 
-/// Words that change nothing. Prepositions and verbs are none: "from" and "to" a date differ.
+/// Words that change nothing. Prepositions and verbs are not among them: "from" and "to" a date
+/// differ.
 const FUNCTION_WORDS: [&str; 17] = [
     "a", "an", "the", "my", "me", "our", "please", "i", "we", "want", "you", "can", "could",
     "would", "of", "then", "just",

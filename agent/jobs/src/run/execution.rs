@@ -190,7 +190,7 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// Cancels all steps that do not run; those that run are told by their context.
+    /// Cancels all steps that do not run; running steps are notified by their context.
     pub(crate) fn cancel(&mut self) {
         self.is_cancelled = true;
         for progress in &mut self.steps {

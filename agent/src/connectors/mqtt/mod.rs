@@ -47,7 +47,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval of keep-alive packets.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// A broker and who logs in there.
+/// A broker and the login at it.
 #[derive(Debug, Clone)]
 struct Login {
     host: String,
