@@ -37,7 +37,7 @@ const ADDS: &str = "and|plus|&|+";
 /// Remark if every class was left out.
 const NOTHING_LEFT: &str = "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".";
 
-/// Seconds from which on nobody means how long somebody stays.
+/// Seconds from which a duration is not taken for the length of a stay.
 const HALF_A_DAY_S: f64 = 43_200.0;
 
 /// Whether a text says how something that was proposed should be, and is not a separate request.
@@ -344,9 +344,9 @@ fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool
     Some(())
 }
 
-/// Another time: that for which it has to be so, else the time of quiet where one was said. Who
-/// enters or is seen and has to do so for a time is somebody who stays.
-/// `is_how_long`: "for" was said, as of no time of quiet.
+/// Another time: that for which it has to be so, else the time of quiet where one was said. An
+/// object that enters or is seen for a stated time stays. `is_how_long`: "for" was said, as of no
+/// time of quiet.
 fn how_long(parts: &mut Parts, seconds: f64, is_how_long: bool) -> Option<()> {
     // `24 hours` may be hours of the day.
     if !parts.told || seconds >= HALF_A_DAY_S && !parts.is_empty() {

@@ -162,7 +162,7 @@ pub enum Missing {
     Line,
     Duration,
     Pipeline,
-    /// The size of the camera's picture, which only the camera can tell.
+    /// The size of the camera's picture, which only the camera knows.
     Picture,
     /// The meaning of the whole text.
     Meaning,

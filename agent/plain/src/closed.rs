@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a word is of those that come and go, each of which is told.
+    /// Whether a word is for objects that come and go, each of which is reported.
     fn moves(&self, at: usize) -> bool {
         const MOVES: &str = "enter|enters|entering|entered|leave|leaves|leaving|left|exit|exits|exiting|arrive|arrives|arriving|depart|departs|arrivals|departures|comes|come|goes|go|in|out|appears|crosses";
         one_of(MOVES, self.any_word(at))
@@ -125,7 +125,7 @@ impl Reader<'_> {
         match self.word(at) {
             "only" | "just" => {
                 let last_is = |slots: &[Slot]| at > 0 && slots.contains(&beside(at - 1));
-                // `is only at the gate` says that it is nowhere else, which no rule tells.
+                // `is only at the gate` says that it is nowhere else, which no rule can report.
                 let is_of_place = !one_of("is|are|was|were|there|there's", self.before(at));
                 // `when only a person is there` says so of everything else.
                 let is_of_class = is_of_place && (0..at).all(|i| !is_when(self, i));

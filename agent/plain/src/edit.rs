@@ -108,8 +108,8 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
     ))
 }
 
-/// Returns the classes of a watch after a change; absent: they stay. Who is left out and who is not
-/// to be there are the same: a watch that runs does not look for what there is to be none of.
+/// Returns the classes of a watch after a change; absent: they stay. "Left out" and "must not be
+/// there" mean the same here: a running watch does not look for a class that must be absent.
 fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Refusal> {
     let id = &target.spec.id;
     let (said, out): (Vec<&Mention>, Vec<&Mention>) =
@@ -135,7 +135,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
         true => now.clone().unwrap_or_else(|| model.labels.clone()),
         false => Vec::new(),
     };
-    // A class that the model at hand does not know may be left out too.
+    // A class that the watch's model does not know may be left out too.
     model.labels.extend(now.iter().flatten().cloned());
     let (labels, left_out) = labels(&model, base, &said, &out)?;
     let said = match (now, left_out.is_empty()) {

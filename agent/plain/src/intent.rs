@@ -87,7 +87,7 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
 /// Whether a clause forbids something.
 fn forbids(r: &Reader<'_>, start: usize) -> bool {
     r.begins(start, &["don't|dont|never|not|forget|nevermind", "do not"])
-        // `keep only the gate watch` names what stays, not what is to go.
+        // `keep only the gate watch` names the watch to keep, not those to remove.
         || (r.begins(start, &["keep|leave only|just"]) && r.says(&[WATCHES]))
 }
 
@@ -112,8 +112,8 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
             || (start == 0 && (one_of(WHO, r.word(0)) || r.tokens.len() < 3)))
 }
 
-/// Whether a clause asks for a picture of now, and begins the text: `take a picture of the gate`.
-/// One that waits for something is a watch: `take a picture when …`, `of anyone who …`.
+/// Whether a clause asks for a picture of now, and begins the text: `take a picture of the gate`. A
+/// clause that waits for something is a watch: `take a picture when …`, `of anyone who …`.
 pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
     let begins = |r: &Reader<'_>| r.begins(skip_polite(r, 0), &["@takes_picture"]);
     begins(text) && begins(clause) && !clause.says(&["@waits_for_something"])
@@ -163,8 +163,9 @@ fn verb_of_watching(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
     }
 }
 
-/// Whether a clause says how the watch should be that it names: `the gate watch should look for
-/// cars`, `add cars to the gate watch`, `tell #all about the gate watch`.
+/// Whether a clause states a setting of the watch that it names:
+/// `the gate watch should look for cars`, `add cars to the gate watch`,
+/// `tell #all about the gate watch`.
 fn changes_watch(r: &Reader<'_>, start: usize, watch: &Range<usize>) -> bool {
     if begins_question(r, start) {
         return false;

@@ -1,4 +1,4 @@
-//! Kinds of events that a question asks about: who crossed, entered, left, stayed.
+//! Kinds of events that a question asks about: crossed, entered, left, stayed.
 //!
 //! Invariant: a question about one kind is never answered with another one without saying so.
 
@@ -54,8 +54,8 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
 const LEFT_OUT: &str = "Events that the cool-down of a watch left out are not counted; the counter of a line, in the status of its camera, has all since its watch started.";
 
 /// Which kinds are looked for where these were asked about, and a sentence for each that another
-/// kind counts for, or of which a number leaves out events. What no watch told then, the coverage
-/// says.
+/// kind counts for, or of which a number leaves out events. The coverage shows what no watch
+/// reported then.
 pub(crate) fn counted(
     asked: &[Happened],
     watches: &[&Deployed],
@@ -87,7 +87,7 @@ pub(crate) fn counted(
         }
         let rules = told.map(telling).unwrap_or_default();
         cools |= rules.iter().any(|rule| rule.cooldown_s > 0.0);
-        // All events count for `came` where no watch tells who enters or appears.
+        // All events count for `came` if no watch reports entries or appearances.
         let usual = first.filter(|_| name != "coming");
         kinds.extend(told.or(usual).cloned());
     }
@@ -95,8 +95,8 @@ pub(crate) fn counted(
     (kinds, said)
 }
 
-/// The rules of a watch that tell events of this kind about one of these labels; about any where
-/// there are none.
+/// The rules of a watch that report events of this kind about one of these labels; about any if
+/// there are no labels.
 fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<RuleSpec> {
     let sees = |known: &[String]| {
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
@@ -188,7 +188,7 @@ pub(crate) fn unknown_now(
     ))
 }
 
-/// Whether a watch tells one of these classes apart from others; any where there are none.
+/// Whether a watch reports one of these classes separately; any class if none is named.
 fn knows(deployed: &Deployed, labels: &[String], scene: &Scene) -> bool {
     let workflow = &deployed.spec.workflow;
     let model = watch::named_model(workflow);

@@ -57,7 +57,7 @@ pub(crate) struct Words {
     pub(crate) places: BTreeSet<String>,
 }
 
-/// How words are written by those who write in a hurry.
+/// Common abbreviations of words.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spelling {
@@ -120,7 +120,7 @@ pub(crate) struct Phrase<T> {
 pub(crate) struct Meanings {
     pub(crate) left_out: Vec<Phrase<Stand>>,
     pub(crate) ways: Vec<Phrase<Way>>,
-    /// Sides from which something comes, and the way that it goes then.
+    /// Sides from which something comes, and its direction then.
     pub(crate) sides: Vec<Phrase<Way>>,
     pub(crate) named_days: Vec<Phrase<Vec<usize>>>,
     pub(crate) parts_of_day: Vec<Phrase<(String, f64, f64)>>,

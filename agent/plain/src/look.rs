@@ -242,8 +242,8 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look,
     Ok((Look::Status(camera), told.join(" ")))
 }
 
-/// The labels of the classes that a question names, with a sentence for each that no label tells
-/// apart. Refuses words that neither they nor those of its kind are.
+/// The labels of the classes that a question names, with a sentence for each that no label
+/// distinguishes. Refuses words that neither they nor those of its kind are.
 fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<String>), String> {
     // One that stands apart, as in `was the last car a truck`, stays unread.
     let mentions = one_list(r, false, false);
@@ -253,8 +253,8 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
     Ok((labels, names::substitutions(&mentions).collect()))
 }
 
-/// Refuses a class that is left out or absent, and one at a place of which no place has the name:
-/// `cars but no trucks`, `who is on the bench`.
+/// Refuses a class that is left out or absent, and one at an unknown place: `cars but no trucks`,
+/// `who is on the bench`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
     // `motion events` are those of one detector.
     let of_motion =
@@ -272,7 +272,7 @@ fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Stri
     ))
 }
 
-/// The labels of what is named: those that some model tells, else all.
+/// The labels of what is named: those that some model knows, else all.
 fn labels_of(mentions: &[Mention], r: &Reader<'_>) -> Vec<String> {
     let is_told = |label: &String| r.labels.iter().any(|(_, told)| *told == label);
     let mut labels: Vec<String> = Vec::new();

@@ -103,7 +103,7 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     }
 }
 
-/// Whether a span is longer than a day, even one on which the clocks go back.
+/// Whether a span is longer than a day, even one of 25 hours.
 fn is_long(span: &Span, now: &Zoned) -> bool {
     let until = span.until.as_ref().unwrap_or(now);
     until.duration_since(&span.from) > SignedDuration::from_hours(25)
@@ -147,7 +147,7 @@ fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
     Some((span, is_since))
 }
 
-/// Whether costs are told for a span: today, and this month.
+/// Whether costs are known for a span: today, and this month.
 pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
     let today = now.date();
     let mut begins = [today, today.first_of_month()].into_iter();

@@ -291,7 +291,7 @@ pub(crate) struct Mention {
 }
 
 impl Mention {
-    /// Whether it says by itself that there is none: `nobody`, `nothing`.
+    /// Whether the word itself means absence: `nobody`, `nothing`.
     pub(crate) fn is_nobody(&self) -> bool {
         one_of("nobody|no one|noone|no-one|nothing", &self.said)
     }
@@ -364,7 +364,7 @@ fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
 /// Words that make a class one object of somebody's.
 const OWNERS: &str = "my|our|your|his|her|their";
 
-/// A sentence for each mention that no label tells apart from others of its class.
+/// A sentence for each mention that no label distinguishes from others of its class.
 pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String> {
     mentions.iter().filter_map(|mention| {
         let class = mention.labels.join(" or ");

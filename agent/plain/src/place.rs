@@ -96,7 +96,7 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
     const BETWEEN: &str =
         ",|(|[|)|]|to|and|/|-|>|;|x|by|→|–|from|with|corners|at|:|the|points|of|between";
     let mut found = Numbers::default();
-    // What another phrase has used is none of a shape.
+    // Words that another phrase has used are not part of a shape.
     while let Some(token) = r.tokens.get(at).filter(|_| !r.word(at).is_empty()) {
         match (token.kind, token.text.as_str()) {
             // A time belongs to something else.

@@ -33,7 +33,7 @@ pub(crate) enum Slot {
     Wish,
     Camera,
     Place,
-    /// Which way something goes.
+    /// Direction of a movement.
     Way,
     /// Hours, or a duration.
     Time,
@@ -43,8 +43,8 @@ pub(crate) enum Slot {
     Act,
 }
 
-/// A clause as it is read: its tokens with a note of which ones are used, what the box is, what
-/// words mean, and what is to be told besides.
+/// State of reading a clause: its tokens and which of them are used, the box, the lexicon, and the
+/// notes.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'s> {
     pub(crate) scene: &'s Scene,
@@ -135,7 +135,7 @@ impl<'s> Reader<'s> {
         self.notes.assume(sentence);
     }
 
-    /// The text of a token that is still free; empty where there is none.
+    /// The text of a token that is still free; empty if it is used.
     pub(crate) fn word(&self, at: usize) -> &str {
         match (self.tokens.get(at), self.used.get(at)) {
             (Some(token), Some(Slot::Free)) => &token.text,

@@ -15,10 +15,10 @@ pub struct Scene {
     pub pipelines: Vec<Deployed>,
     /// Models that can be used, the preferred one first. At least one, else nothing can be watched.
     pub models: Vec<Model>,
-    /// Classes that some model tells, whether it can be used or not. A question about the past may
+    /// Classes that some model knows, whether it can be used or not. A question about the past may
     /// name them.
     pub classes: Vec<String>,
-    /// Channels by which people can be told.
+    /// Channels that can notify people.
     pub channels: Vec<ChannelId>,
     /// The time at the box, with its zone.
     pub now: Zoned,
@@ -112,7 +112,7 @@ pub(crate) fn quoted_all(names: &[String], link: &str) -> String {
 }
 
 impl Scene {
-    /// The cameras of these ids, in their order; all where there are none.
+    /// The cameras of these ids, in their order; all if the list is empty.
     pub(crate) fn named_cameras(&self, ids: &[SourceId]) -> Vec<&Camera> {
         match ids.is_empty() {
             true => self.cameras.iter().collect(),

@@ -1,7 +1,7 @@
 //! Corrects words that mean nothing here and are one typing error away from one that does.
 //!
-//! - A word that means something here, or is part of a name of this box, is never touched. What is
-//!   none and is like a part of one name is that name, misspelt.
+//! - A word that means something here, or is part of a name of this box, is never touched. A word
+//!   that is no name and resembles a part of exactly one name is that name, misspelt.
 //! - A word is corrected only where a single word fits it.
 //! - The answer says each correction, so a wrong guess is seen before the user confirms.
 
@@ -35,7 +35,7 @@ pub(crate) fn correct_spelling(
             continue;
         };
         let words = crate::token::tokens(&meant);
-        // Nobody has to be told that `pls` is please.
+        // Corrections of `pls` and the like are not reported.
         if words.len() == 1 && !lexicon.is_everyday(&meant) {
             let (written, meant) = (quoted(&token.written), quoted(&meant));
             slips.push(format!("I read {written} as {meant}."));
@@ -65,7 +65,7 @@ fn words<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
     names.join(" ").split(' ').map(str::to_owned).collect()
 }
 
-/// The word that was meant by one that means nothing.
+/// The word that an unknown word stands for.
 fn meant(word: &str, names: &[BTreeSet<String>; 2], lexicon: &Lexicon) -> Option<String> {
     let [places, others] = names;
     if places.contains(word) || others.contains(word) {

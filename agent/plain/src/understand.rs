@@ -263,8 +263,8 @@ fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_CHARS
 }
 
-/// Pauses the watches that tell of other classes on the camera of a new one that is to tell of its
-/// classes only.
+/// Pauses the watches for other classes on the camera of a new watch that should report only its
+/// own classes.
 fn pause_replaced(new: &[NewWatch], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
     let tells_others = |deployed: &&Deployed| {
         let spec = &deployed.spec;

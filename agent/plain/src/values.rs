@@ -1,6 +1,6 @@
 //! Values in tokens: numbers, durations, times of day, days of the week and shares.
 //!
-//! Each is read where it begins, with the token after it; words that a phrase has used are none.
+//! Each is read at its start, with the token after it; words that a phrase has used do not count.
 
 use watchkeeper_english::number_word;
 

@@ -120,7 +120,7 @@ impl Agent {
         self
     }
 
-    /// Clears at exit everything retained at the broker, but for the agent's state.
+    /// Clears at exit everything retained at the broker, except the agent's state.
     #[must_use]
     pub(crate) fn clearing_at_exit(mut self) -> Self {
         self.mqtt.clears_at_exit = true;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The execution provider that goes without saying.
+/// The execution provider that is not named in reports.
 const CPU: &str = "CPU";
 
 /// Name of the back end that runs a network, such as `rten`, with its execution provider. Clones

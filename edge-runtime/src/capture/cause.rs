@@ -1,8 +1,7 @@
 //! Causes of capture errors, and messages with a remedy.
 //!
 //! - Reads errors of GStreamer and the operating system.
-//! - Every message names the place and a remedy. The caller, who knows the credentials, redacts
-//!   them.
+//! - Every message names the place and a remedy. The caller knows the credentials and redacts them.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};

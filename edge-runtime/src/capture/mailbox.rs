@@ -76,7 +76,7 @@ struct State {
     /// The thread is gone: the outcome holds for later subscribers too.
     is_dead: bool,
     closed: bool,
-    /// Whether the latest frame overwrote those that nobody took in time.
+    /// Whether the latest frame overwrote frames that were not taken in time.
     drops_late: bool,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Demand {
 }
 
 impl Hub {
-    /// A mailbox of a source whose encoded stream goes to `packets`.
+    /// A mailbox of a source whose encoded stream is kept in `packets`.
     pub(super) fn new(packets: Option<Arc<PacketRing>>) -> Self {
         Self {
             packets,

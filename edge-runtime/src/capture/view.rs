@@ -184,7 +184,7 @@ impl View {
         }
     }
 
-    /// Compares this view with the usual one; `None` if that is unclear. The latest picture tells
+    /// Compares this view with the usual one; `None` if that is unclear. The latest picture shows
     /// what took the detail: the mean still has a part of the usual pattern.
     fn compare(&self, usual: &Self, latest: &Self) -> Option<Verdict> {
         let cells = self.detail.iter().zip(&usual.detail).enumerate();

@@ -137,7 +137,7 @@ impl CoverageLedger {
         to_ms: i64,
         source: Option<&SourceId>,
     ) -> Result<CoverageReport, JournalError> {
-        // Before the spans are read: none of them goes on beyond.
+        // Taken before the spans are read, so that none of them ends later.
         let at = clock::wall();
         let mut unstored: Vec<CoverageSpan> = {
             let state = self.shared.state.lock();

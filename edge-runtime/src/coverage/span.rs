@@ -142,7 +142,7 @@ impl SpanTracker {
         });
     }
 
-    /// Ends the span at `since` where it goes on beyond: what was seen afterwards showed nothing.
+    /// Ends the span at `since` if it is longer: later frames showed nothing.
     fn cut(&mut self, since: Instant) {
         if let Some(current) = &mut self.current {
             let beyond = current.last.saturating_duration_since(since).as_millis();

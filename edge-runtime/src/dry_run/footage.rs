@@ -182,7 +182,8 @@ fn find_file(roots: &[PathBuf], path: &str) -> Result<PathBuf, String> {
     if !path.is_absolute() {
         return Err("it is no absolute path; begin it with /".to_owned());
     }
-    // One answer for what does not exist and what lies elsewhere: nobody learns what there is.
+    // One answer for missing files and files elsewhere, so that it does not reveal which files
+    // exist.
     let allowed = |path: &Path| {
         let found = path.canonicalize().ok();
         found.filter(|found| roots.iter().any(|root| found.starts_with(root)))

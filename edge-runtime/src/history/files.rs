@@ -271,9 +271,9 @@ fn surplus(chunks: &[ChunkFiles], max_bytes: u64, current: RangeInclusive<i64>) 
 struct KeptBytes {
     all: u64,
     pictures: u64,
-    /// Whether a chunk did not fit; all earlier ones go then.
+    /// Whether a chunk did not fit; then all earlier ones are deleted.
     is_full: bool,
-    /// Whether the pictures of a chunk did not fit; those of all earlier ones go then.
+    /// Whether the pictures of a chunk did not fit; then those of all earlier ones are deleted.
     pictures_full: bool,
 }
 

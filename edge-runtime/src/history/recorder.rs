@@ -431,7 +431,7 @@ impl Shared {
         }
     }
 
-    /// Deletes old chunks, but for those that are open.
+    /// Deletes old chunks, except open ones.
     fn retain(&self) {
         let _flushing = self.flushing.lock();
         let open: BTreeSet<PathBuf> = {
@@ -444,7 +444,7 @@ impl Shared {
         }
     }
 
-    /// Brings to the disk what waits, where it has room; ends chunks that nobody writes.
+    /// Writes waiting frames if the disk has space; ends chunks without a writer.
     fn flush(&self) {
         let _flushing = self.flushing.lock();
         let (waiting, left_out) = {

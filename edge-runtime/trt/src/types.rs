@@ -147,7 +147,7 @@ pub trait Answers: Send {
     /// Returns the lengths of all inputs; `None` cancels the build.
     fn fix_shapes(&mut self, inputs: &[TensorInfo]) -> Option<Vec<Vec<usize>>>;
 
-    /// Whether to go on, at a step of a phase.
+    /// Whether to continue, at a step of a phase.
     fn progress(&mut self, phase: &str, step: i32, steps: i32) -> bool;
 
     /// Whether the product was taken.

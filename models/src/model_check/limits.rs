@@ -2,7 +2,7 @@
 //!
 //! - Memory is limited by `RLIMIT_DATA`: libraries of graphics cards reserve far more addresses
 //!   than they use, so `RLIMIT_AS` would refuse sound models.
-//! - If memory runs out all the same, the kernel ends this process first.
+//! - If memory still runs out, the kernel ends this process first.
 //! - The process ends with its parent, also with one that ended before the limits applied.
 //! - Processor time is limited, because a busy box stretches the time of the wall clock only.
 //!

@@ -39,8 +39,7 @@ impl Zoo {
     /// checksum that the user has from elsewhere is the network's, and none but the published one
     /// where there is one.
     ///
-    /// A file that nobody publishes may be here already; it is kept if it is the one the manifest
-    /// means.
+    /// An unpublished file may be here already; it is kept if it is the one the manifest means.
     ///
     /// # Errors
     /// [`ZooError`]: no such model, no folder, no published file, or another checksum than its.
@@ -104,7 +103,7 @@ impl Zoo {
         Ok(plans)
     }
 
-    /// Plans what to fetch besides the network. A file that nobody publishes has to be here.
+    /// Plans what to fetch besides the network. An unpublished file must be here.
     fn part_plans(
         &self,
         manifest: &Manifest,
@@ -200,7 +199,7 @@ impl Zoo {
     /// beside the file, that of a known export. A manifest from outside the zoo is copied too.
     ///
     /// The name is `name`, else that of the manifest. But a file that only has a model's layout,
-    /// and is none of its known files, is another model: it is named after the file and gets its
+    /// and is not one of its known files, is another model: it is named after the file and gets its
     /// own manifest.
     ///
     /// `opens` checks that the file is the network that its manifest describes, before anything is

@@ -143,7 +143,7 @@ pub enum ZooError {
     /// A name that can't be a file's.
     #[error("`{name}` can't name a model, allowed: 1 to 64 of a-z, 0-9, `-`, `_` and `.`")]
     BadName { name: String },
-    /// The name is that of a model with known files, and this is none of them.
+    /// The name is that of a model with known files, and this is not one of them.
     #[error("{path} is none of the known files of `{name}`; choose another name with `--name`")]
     Taken { name: String, path: PathBuf },
     /// There is no models folder to put files into.

@@ -14,7 +14,7 @@ pub(crate) struct Acts {
     pub(crate) occupied: bool,
     /// Something comes or is seen for the first time.
     pub(crate) appears: bool,
-    /// It goes both ways: `in and out`.
+    /// Both directions: `in and out`.
     pub(crate) both_ways: bool,
     /// Only people do that.
     pub(crate) people: bool,
@@ -28,7 +28,7 @@ impl Acts {
         self.crosses || self.enters || self.leaves || self.stays
     }
 
-    /// Whether they say who does that, where nobody is named.
+    /// Whether the words imply an object if none is named.
     pub(super) fn tell_who(&self) -> bool {
         self.empty || self.occupied || self.people
     }
@@ -40,15 +40,15 @@ const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted"
 ///
 /// The order matters: each pattern takes words from those after it.
 ///
-/// `moves`: whether a way or a line was said, along which whatever moves goes or drives.
-/// `held`: whether it was said for how long something goes on.
+/// `moves`: whether a direction or a line was named, which implies movement. `held`: whether a
+/// duration was stated.
 pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     r.slot = Slot::Act;
     let nouns = r.spots("@nouns_like_verbs");
     r.hiding(nouns, |r| verbs(r, mentions, moves, held))
 }
 
-/// Said of those of whom more was said than that they stay.
+/// Refusal if more than staying was stated of the objects.
 const ALL_STAY: &str =
     "How they are there, and who is with them, is not told: all that stay count.";
 
@@ -77,7 +77,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     }
     acts.appears = r.take_all(&["@appears"]);
     r.take_all(&["@is_there"]);
-    // What stays does not move, and no rule tells for how long something moves.
+    // A staying object does not move, and no rule measures how long something moves.
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         // `a moving car` is not any car.
         r.mark_where(|r, i| {

@@ -120,7 +120,7 @@ impl Parts {
             ..acts
         };
         if !self.told && acts.enters && acts.leaves {
-            // Those who come in and those who go out are counted where they do.
+            // Entering and leaving objects are counted at the place of the movement.
             (self.acts.crosses, self.acts.both_ways) = (true, true);
         }
         self.clauses = clauses(r, &self.mentions, hold_at);

@@ -37,7 +37,7 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
             kept.push(mention);
             continue;
         }
-        // What all of them do is nothing that a rule tells.
+        // No rule reports what all of them do together.
         if waits && mention.is_all() {
             continue;
         }
@@ -53,7 +53,7 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
                 })
                 // `a dog and no person` is not a list of what is not there.
                 && kept.iter().any(Mention::is_none) >= mention.is_none()
-                // When one and the other are there is nothing that a rule tells.
+                // No rule reports that both are there.
                 && (!waits
                     || kept.iter().any(Mention::is_none)
                     || !between.clone().any(|i| r.any_word(i) == "and"))

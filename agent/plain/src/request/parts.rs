@@ -21,7 +21,7 @@ pub(crate) struct Parts {
     /// Those that are named; empty: none is.
     pub(crate) cameras: Vec<SourceId>,
     pub(crate) place: Option<Where>,
-    /// A place that nobody has drawn, as it was written.
+    /// A place that is not drawn, as the user wrote it.
     pub(super) unknown_place: Option<String>,
     pub(crate) ways: Vec<Way>,
     pub(crate) mentions: Vec<Mention>,

@@ -21,7 +21,7 @@ const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line
 /// Most words that describe a noun of place: `the left parking bay`.
 const DESCRIBES: usize = 3;
 
-/// Takes words that end in a noun of place which nobody has drawn: they follow a preposition or an
+/// Takes words that end in a noun of a place that is not drawn: they follow a preposition or an
 /// article, begin a note, or have a state (`the canteen is empty`).
 ///
 /// `nobody`: no object was named. One of these words at a place where only an object can be, such
@@ -126,8 +126,8 @@ pub(crate) const ALONG: [(&str, [f64; 2]); 4] = [
     ("downwards", [0.0, 1.0]),
 ];
 
-/// How far a way goes to the left hand of a line, in a picture whose y grows downwards: that is in.
-/// 0: along the line.
+/// Component of a movement to the left of a line, in a picture whose y grows downwards: positive is
+/// in, 0 is along the line.
 pub(crate) fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
     let (left_x, left_y) = (b[1] - a[1], -(b[0] - a[0]));
     x * left_x + y * left_y
@@ -156,7 +156,7 @@ pub(super) fn direction_of(
     })
 }
 
-/// Which way over the line something goes; none where it goes along it.
+/// Direction of a crossing of the line; none for a movement along it.
 fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> Option<CrossDirection> {
     match way {
         Way::Any => Some(CrossDirection::Any),

@@ -1,6 +1,6 @@
 //! The channels that a request names.
 //!
-//! - A channel is named after a `#`, beside the word `channel` or as the one who is told.
+//! - A channel is named after a `#`, next to the word `channel`, or as the recipient.
 //! - A kind of channel, such as `by email`, names the only channel of the box, and none where the
 //!   box has several.
 //! - A channel that the box lacks is noted, with how to configure it.
@@ -13,8 +13,7 @@ use crate::lexicon::folded;
 use crate::reader::{Reader, one_of};
 use crate::scene::quoted;
 
-/// Words in front of a channel that say nothing but that something goes there, from the right to
-/// the left.
+/// Words before a channel that only say that a message is sent there, from right to left.
 const IN_FRONT: [&str; 4] = [
     "the|our|my",
     "to|in|into|on|over|via|through|by",
@@ -109,7 +108,7 @@ fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     any
 }
 
-/// Notes what is not a channel, which channels notify all the same, and the remedy.
+/// Notes names that are not channels, the channels that still notify, and the remedy.
 fn note_no_channel(r: &mut Reader<'_>, meant: &[ChannelId], what: &str, name: &str) {
     let names = names_of(&r.scene.channels).join(", ");
     let rest = match meant {

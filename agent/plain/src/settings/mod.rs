@@ -45,7 +45,7 @@ pub(crate) struct Settings {
     pub(crate) stop_after_s: Option<f64>,
     /// When it is active; absent: always.
     pub(crate) times: Option<ActiveTimes>,
-    /// Channels by which people are told.
+    /// Channels that notify people.
     pub(crate) notify: Vec<ChannelId>,
     /// The clip that each event keeps.
     pub(crate) clip: Option<ClipSpec>,

@@ -1,4 +1,4 @@
-//! The outbox with its store: the batch being committed, and who waits for it.
+//! The outbox with its store: the batch being committed, and the senders that wait for it.
 //!
 //! Invariants:
 //! - One batch is written at a time, on a blocking thread; the loop never waits for the disk.

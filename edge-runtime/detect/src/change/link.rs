@@ -4,7 +4,7 @@
 //! - An agreed network is prepared for several streams by the side that comes second: the stream
 //!   that opens the network ([`Link::share`]), or the task ([`Link::offer`]).
 //! - At most one golden frame, one agreed network and two signals wait here: a candidate takes over
-//!   once, and the network goes back from it once.
+//!   once, and the network returns from it once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -72,8 +72,8 @@ impl ChangingNetwork {
         std::mem::replace(&mut serving.current, network)
     }
 
-    /// Runs the frame on which the candidate failed on the former back end, and goes back to it if
-    /// that works. A frame that neither can run is the frame's fault.
+    /// Runs the frame on which the candidate failed on the former back end, and returns to that if
+    /// it works. A frame that neither can run is the frame's fault.
     fn go_back(
         &self,
         why: String,

@@ -52,7 +52,7 @@ enum Answer {
 /// the child.
 ///
 /// # Errors
-/// When nobody reads the answer.
+/// When the reader of the answer is gone.
 pub fn serve(library: &Path) -> io::Result<()> {
     let answer = match limits::follow_parent().and_then(|()| ask(library)) {
         Ok(facts) => Answer::Facts(facts),

@@ -162,7 +162,7 @@ fn unsupported_questions(plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> 
     errors
 }
 
-/// Returns an error for each class of a rule that is none of the models' labels.
+/// Returns an error for each class of a rule that is not among the models' labels.
 fn unknown_labels(plan: &Plan, mut labels: Vec<String>, knows_classes: bool) -> Vec<SpecError> {
     labels.sort_unstable();
     labels.dedup();

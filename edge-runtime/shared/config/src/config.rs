@@ -457,7 +457,7 @@ pub struct ModelsConfig {
 impl ModelsConfig {
     /// Lists the folders of model files: the configured one, else the user's own and the box's.
     ///
-    /// The first folder that has a model wins; new ones go to the first.
+    /// The first folder that has a model is used; new models are stored in the first.
     #[must_use]
     pub fn folders(&self) -> Vec<PathBuf> {
         match &self.dir {

@@ -51,7 +51,7 @@ pub struct Key {
     /// Path; `*` stands for a name that the user chooses.
     pub path: &'static str,
     pub kind: Kind,
-    /// Default, as one would write it in a variable; absent when there is none.
+    /// Default, as written in a variable; absent when there is none.
     pub default: Option<&'static str>,
 }
 

@@ -124,7 +124,7 @@ impl PrivacyMasks {
     }
 }
 
-/// Whether two addresses are equal but for their credentials.
+/// Whether two addresses are equal apart from their credentials.
 fn is_equal(a: &Address, b: &Address) -> bool {
     match (a, b) {
         (

@@ -318,7 +318,7 @@ fn after_word(word: &str, bare: &str, before: Before) -> Before {
     }
 }
 
-/// Masks a value, but for the quotes and punctuation around it.
+/// Masks a value, without the quotes and punctuation around it.
 fn mask_value(value: &str) -> (String, Before) {
     let inside = value.trim_start_matches(['"', '\'', '`', '“', '„', '(']);
     let head = value.get(..value.len() - inside.len()).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Opening a store in any state.
 //!
-//! A run that ended by a kill or a power cut is not damage: redb goes back to its last durable
+//! A run that ended by a kill or a power cut is not damage: redb returns to its last durable
 //! commit. The rest is a ladder; the second rung is used only after *damage*, not after a refusal
 //! of the system or a newer version ([`crate::format`]):
 //!

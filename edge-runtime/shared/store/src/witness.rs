@@ -1,6 +1,6 @@
 //! The number and mark of the last durable batch, kept outside the database's file.
 //!
-//! redb treats a last commit that fails its checksum as torn by a power cut, and silently goes back
+//! redb treats a last commit that fails its checksum as torn by a power cut, and silently returns
 //! to the one before. That is right for batches that were not acknowledged, but wrong after a
 //! flipped bit or a lying disk. So every batch has a number, and after every sync that number is
 //! written to a file of its own. A greater number there than in the store means that acknowledged

@@ -132,7 +132,7 @@ pub(super) struct Description {
     pub(super) may_use_hardware: bool,
     /// Whether the sink waits for the time of each frame.
     pub(super) sync: bool,
-    /// Whether the sink drops frames that nobody takes in time.
+    /// Whether the sink drops frames that are not taken in time.
     pub(super) drop: bool,
 }
 

@@ -174,7 +174,7 @@ impl MediaStore {
         let path = self.path_of(id, form);
         // Opening removes what a power cut leaves of it.
         if let Err(error) = durable::replace(&path, jpeg) {
-            // It may be there all the same, without a durable name.
+            // The file may still exist, without a durable name.
             remove(&path);
             return Err(io_at(&path)(error));
         }
@@ -318,8 +318,8 @@ impl MediaStore {
         {}
     }
 
-    /// Deletes the oldest file that can be deleted and returns its size. The others stay, and are
-    /// logged once and skipped for a while.
+    /// Deletes the oldest file that can be deleted and returns its size. The others stay, are
+    /// logged once, and are skipped for a time.
     fn delete_oldest(&self, index: &mut Index) -> Option<u64> {
         let now = Instant::now();
         let mut at = 0;

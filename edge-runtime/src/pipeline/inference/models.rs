@@ -1,8 +1,8 @@
 //! Opens the models of this box with the configured back end, threads and folders.
 //!
 //! - Every pipeline asks with the same settings, so equal models share one session.
-//! - The daemon loads only files that a child process has loaded before ([`first_load`]), but for
-//!   TensorRT: it reads files in its own processes.
+//! - The daemon loads only files that a child process has loaded before ([`first_load`]). The
+//!   exception is TensorRT, which reads files in its own processes.
 //! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
 //!   ([`backend_changes`]), but not to one that was measured as slower ([`fastest`]). Commands
 //!   begin with the fastest one.

@@ -62,7 +62,7 @@ impl Manager {
     pub fn end_pauses(&self) {
         let quality = clock::wall().quality;
         for id in self.parts.pauses.due(clock::now(), quality) {
-            // What changes it now takes a while; the next call ends the pause.
+            // A change of it is in progress; the next call ends the pause.
             let Some(_lock) = self.change_locks.acquire_within(&id, Duration::ZERO) else {
                 continue;
             };

@@ -127,7 +127,7 @@ impl Manager {
         names: fn(&DeclaredSections) -> &BTreeSet<String>,
         unread: &mut Vec<String>,
     ) -> StartPlan<S> {
-        // Without a file nobody has removed a section.
+        // Without a file, no section was removed.
         let declared = self.parts.declared.as_ref().map(names);
         let is_gone =
             |id: &S::Id| declared.is_some_and(|declared| !declared.contains(&id.to_string()));

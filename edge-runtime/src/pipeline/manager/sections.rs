@@ -104,8 +104,8 @@ pub(super) struct StartPlan<S: Kind> {
     pub(super) stale_intents: Vec<S::Id>,
 }
 
-/// Merges the file with stored specifications and intents. `is_gone` tells a section that was
-/// removed from one that can't be read.
+/// Merges the file with stored specifications and intents. `is_gone` distinguishes a removed
+/// section from an unreadable one.
 pub(super) fn plan_start<S: Kind>(
     file: &[S],
     is_gone: &dyn Fn(&S::Id) -> bool,
@@ -286,7 +286,7 @@ mod tests {
             (&vec![id()], &vec![id()])
         );
         assert_eq!(gone.sections.fingerprint(&id()), None);
-        // One that never had a section is nobody's override.
+        // One that never had a section overrides none.
         let added = super::plan_start(&[], &|_| true, deployed("b", None), vec![]);
         assert_eq!(uri(&added), Some("b"));
     }

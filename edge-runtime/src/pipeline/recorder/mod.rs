@@ -261,8 +261,7 @@ impl Recorder {
     }
 
     /// Number of events lost: after [`Recorder::end_by`], because they could never be stored, or
-    /// because they found no place. Loss records count them, but for those of
-    /// [`Self::unrecorded`].
+    /// because they found no place. Loss records count them, except those of [`Self::unrecorded`].
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }

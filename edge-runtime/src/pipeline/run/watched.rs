@@ -1,4 +1,4 @@
-//! What a pipeline watches and can tell, for its coverage spans.
+//! Classes and rules that a pipeline watches, for its coverage spans.
 //!
 //! - It is computed from the specification and the detectors alone, so it is the same in each run.
 //! - Where in doubt a rule *may drop* events: no span promises an event that a gate, a filter or
@@ -168,7 +168,7 @@ mod tests {
         );
     }
 
-    /// A class of the detector can be told by the watches that people ask for.
+    /// The watches that people ask for can report a class of the detector.
     #[test]
     fn watch_of_the_template_tells_the_classes_of_its_detector() {
         let point = |x: f64, y: f64| [x, y];

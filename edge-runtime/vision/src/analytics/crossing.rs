@@ -4,10 +4,10 @@
 //! - An object is on the side on which its point was last beyond the dead band, however long ago.
 //!   It crosses when its point has been beyond the band on the other side for a moment, and its
 //!   path went through the segment.
-//! - The way back counts only after the object was far from the line: what rocks on it is counted
-//!   once.
+//! - The way back counts only after the object was far from the line, so an object that rocks on it
+//!   is counted once.
 //! - An object that comes into the picture on the line counts in the direction in which it leaves
-//!   the line, one that goes out of the picture on the line in the direction in which it went.
+//!   the line, one that leaves the picture on the line counts in the direction of its movement.
 //! - At the end of the source, an object in sight beyond the band on the other side has crossed,
 //!   and an object on the line at the border of the picture goes out of it.
 //! - A new track that continues a lost one is the same object ([`Succession`]).
@@ -36,7 +36,7 @@ const FAR: f64 = 0.5;
 const SETTLED_S: f64 = 0.3;
 /// Movement in extents that gives an object first or last seen on the line a direction.
 const MOVED: f64 = 0.25;
-/// Greatest distance from the border of the picture of a box that comes in or goes out, in sizes.
+/// Greatest distance from the border of the picture of a box that enters or leaves it, in sizes.
 const AT_BORDER: f64 = 0.02;
 /// Seconds out of sight after which an object counts as gone.
 const GONE_S: f64 = 1.0;
@@ -284,8 +284,8 @@ impl Line {
         is_usable.then_some(sight)
     }
 
-    /// Where the way between two points on either side goes through the line: 0 at its start, 1 at
-    /// its end.
+    /// Where the path between two points on either side crosses the line: 0 at its start, 1 at its
+    /// end.
     fn place(&self, from: Point, distance: f64, to: &Sight) -> f64 {
         let share = distance / (distance - to.distance);
         let x = from.x + (to.at.x - from.x) * share;

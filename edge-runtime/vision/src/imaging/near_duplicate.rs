@@ -70,7 +70,7 @@ impl Thumbnail {
     }
 }
 
-/// The coarse edges of a picture in few bytes: unlike pictures are told apart by them fast.
+/// The coarse edges of a picture in few bytes: they distinguish unlike pictures fast.
 #[derive(Debug, Clone)]
 pub struct Sketch {
     values: Vec<i8>,

@@ -85,7 +85,7 @@ pub(super) struct StepRun<'a> {
 
 impl StepRun<'_> {
     /// Runs the step on all elements and returns their number. A block that needs the whole batch
-    /// is told how many are to come.
+    /// gets the number of remaining elements.
     pub(super) fn run(mut self) -> usize {
         if self.step.manifest.whole_batch {
             self.counting = true;
