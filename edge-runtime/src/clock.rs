@@ -77,7 +77,7 @@ pub fn local(wall: Wall) -> LocalTime {
     local_time(&at.to_zoned(TimeZone::system()))
 }
 
-/// The box's local time at `wall`, for the schedules of rules; `None` where the clock was wrong.
+/// The box's local time at `wall`, for the schedules of rules; `None` if the clock was wrong.
 pub fn schedule_time(wall: Wall) -> Option<LocalTime> {
     (wall.quality != TimeQuality::Unsynced).then(|| local(wall))
 }

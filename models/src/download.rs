@@ -8,11 +8,11 @@
 //! - Bytes go to `NAME.onnx.part`. It is kept when the connection breaks and continued next time;
 //!   a part that no later attempt can continue is removed.
 //! - Only bytes of the same file are continued: the checksum proves it afterwards, or the server's
-//!   validator beforehand where no checksum is known.
+//!   validator beforehand if no checksum is known.
 //! - One process at a time writes a part.
 //! - The final name appears by rename, after size and checksum were right and the bytes were
 //!   synced.
-//! - Never more is written than the stated size, or [`MAX_BYTES`] where none is stated.
+//! - Never more is written than the stated size, or [`MAX_BYTES`] if none is stated.
 //! - A file of unknown checksum is placed only if the caller trusts it; its sum is recorded so that
 //!   a later change is noticed.
 //! - The files of one model get their names together ([`place_all`]).

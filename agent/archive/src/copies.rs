@@ -1,4 +1,4 @@
-//! The fast tiers together: memory, then memcached where there is one.
+//! The fast tiers together: memory, then memcached if there is one.
 //!
 //! - A copy counts only if it has the SHA-256 that was asked for.
 //! - A tier that fails counts as one without the content: reads continue with the disk.

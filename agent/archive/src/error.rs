@@ -53,7 +53,7 @@ pub enum ArchiveError {
     )]
     Full {
         needed: String,
-        /// Begins with a comma where there is one more.
+        /// Begins with a comma if there is one more.
         remedy: &'static str,
     },
     #[error("the disk of the archive has {free} bytes free and {needed} are needed; free some")]

@@ -102,13 +102,13 @@ pub(crate) fn is_complete(store: &dyn Store) -> Result<bool, StoreError> {
     Ok(store.get(STATE, COMPLETE)?.is_some())
 }
 
-/// Records the place of the object tier; `None` where there is none.
+/// Records the place of the object tier; `None` if there is none.
 pub(crate) fn put_object_place(batch: &mut Batch, place: Option<&str>) {
     let place = place.map(|place| place.as_bytes().to_vec());
     change(batch, STATE, OBJECT_PLACE, place);
 }
 
-/// Reads the place of the object tier; `None` where there was none.
+/// Reads the place of the object tier; `None` if there was none.
 pub(crate) fn object_place(store: &dyn Store) -> Result<Option<String>, StoreError> {
     let stored = store.get(STATE, OBJECT_PLACE)?;
     Ok(stored.and_then(|place| String::from_utf8(place).ok()))

@@ -85,7 +85,7 @@ impl Packed {
         Self { numbers, squares }
     }
 
-    /// Cosine of the angle to the numbers of a record with this sum of squares; `None` where one
+    /// Cosine of the angle to the numbers of a record with this sum of squares; `None` if one
     /// vector has no direction, or another length.
     fn cosine(&self, numbers: &[u8], squares: i32) -> Option<f64> {
         let scale = (f64::from(self.squares) * f64::from(squares)).sqrt();

@@ -257,7 +257,7 @@ fn describe_rule_answers(of: &RuleAnswers) -> String {
     format!("{head}; a confidence of {}", examples.join(", "))
 }
 
-/// The picture that shows an event best: the annotated one, where there is one.
+/// The picture that shows an event best: the annotated one, if there is one.
 pub fn best_picture(event: &Event) -> Option<&Media> {
     let pictures = event.media.iter();
     pictures.max_by_key(|media| media.kind == MediaKind::Annotated)

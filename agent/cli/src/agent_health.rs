@@ -117,7 +117,7 @@ impl AgentHealth {
         lines
     }
 
-    /// Problems with their remedy, for `doctor`; empty where all is well.
+    /// Problems with their remedy, for `doctor`; empty if all is well.
     pub(super) fn problems(&self) -> Vec<(String, Option<String>)> {
         match self.shown() {
             Some(shown) => shown

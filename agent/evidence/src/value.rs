@@ -46,7 +46,7 @@ impl EventFacts {
     /// The code that was read.
     ///
     /// # Errors
-    /// A sentence where there is none, or more than one.
+    /// A sentence if there is none, or more than one.
     pub fn code(&self) -> Result<ReadValue, String> {
         let codes: BTreeSet<&str> = self.of_kind(ReadingKind::Code).map(|r| &*r.value).collect();
         let mut codes = codes.into_iter();
@@ -66,7 +66,7 @@ impl EventFacts {
     /// The text with the best score.
     ///
     /// # Errors
-    /// A sentence where there is none.
+    /// A sentence if there is none.
     pub fn text(&self) -> Result<ReadValue, String> {
         let score = |reading: &Reading| reading.score.unwrap_or(0.0);
         let texts = self.of_kind(ReadingKind::Text);
@@ -85,7 +85,7 @@ impl EventFacts {
         })
     }
 
-    /// The code, or the text where no code was read.
+    /// The code, or the text if no code was read.
     ///
     /// # Errors
     /// A sentence where there is neither.

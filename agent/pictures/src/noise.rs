@@ -35,7 +35,7 @@ pub(crate) fn deviation(grey: &GrayImage) -> f64 {
     levels.get(place).copied().unwrap_or(0.0)
 }
 
-/// The deviation in one block; `None` where it is clipped, which hides noise.
+/// The deviation in one block; `None` if it is clipped, which hides noise.
 fn block(grey: &GrayImage, left: u32, top: u32) -> Option<f64> {
     const SIDE: usize = BLOCK as usize;
     let width = grey.width() as usize;

@@ -112,7 +112,7 @@ pub(crate) fn amend_end(orders: &mut [Request<'_>], r: &mut Reader<'_>) -> Resul
     Ok(())
 }
 
-/// Applies a correction to the requests for what was proposed, to each of them where there are
+/// Applies a correction to the requests for what was proposed, to each of them if there are
 /// several.
 pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Refusal> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
@@ -289,8 +289,8 @@ fn is_beside(class: &Mention, r: &Reader<'_>) -> bool {
     r.before(at) == "with" || r.fits("instead of", at.saturating_sub(2)).is_some()
 }
 
-/// `without cars` leaves cars out, where they are watched for; false where they are not: a helmet
-/// that is missing is seen on somebody.
+/// `without cars` leaves cars out, where they are watched for; false if they are not: a helmet that
+/// is missing is seen on somebody.
 fn without(said: &mut [Mention], watches: &[Parts]) -> bool {
     let watched = watches.iter().flat_map(|parts| &parts.mentions);
     let watched: Vec<&String> = watched.flat_map(|m| &m.labels).collect();
@@ -321,7 +321,7 @@ fn leave_out(mentions: &mut Vec<Mention>) -> bool {
     gone.is_empty() || mentions.iter().any(is_wanted)
 }
 
-/// Sets place and direction; nothing where a line would take the place of a zone, or there is no
+/// Sets place and direction; nothing if a line would take the place of a zone, or there is no
 /// direction to turn.
 fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool) -> Option<()> {
     if let Some(place) = place {

@@ -86,7 +86,7 @@ impl ActiveTimes {
     }
 }
 
-/// Reads the days and hours that a request names; nothing where it names none.
+/// Reads the days and hours that a request names; nothing if it names none.
 pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     let days = days(r);
     let closed = hours(r, days.is_some());

@@ -41,7 +41,7 @@ pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|brok
 /// Returns what a clause asks for. `watch`: the words of it that name a watch which runs.
 pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
     let start = skip_polite(r, 0);
-    // A note, where no watch is named.
+    // A note, if no watch is named.
     if watch.is_none() && r.begins(start, &["@no_order"]) {
         return Intent::Look;
     }

@@ -155,7 +155,7 @@ pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
 }
 
 /// The span of hours on a day or in a part of it, else on the last day on which they have begun;
-/// the whole day where no hours are said.
+/// the whole day if no hours are said.
 fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
     let now = &r.scene.now;
     let unread = r.used.clone();

@@ -120,7 +120,7 @@ fn newest(number: f64) -> Option<usize> {
     (number >= 1.0).then_some(number as usize)
 }
 
-/// How many of the newest events are asked for, where no span has read `last`:
+/// How many of the newest events are asked for, if no span has read `last`:
 /// `when did somebody last enter`, `the last 3 cars`.
 fn last(r: &mut Reader<'_>) -> Option<usize> {
     if !is_past(r) && !names::mentions_class(r) {

@@ -31,7 +31,7 @@ pub(crate) struct KindWords {
     pub(crate) is: QuestionKind,
     /// Patterns that ask for it.
     pub(crate) asked: Vec<String>,
-    /// Patterns that ask for it where no class is named.
+    /// Patterns that ask for it if no class is named.
     #[serde(default)]
     pub(crate) asked_alone: Vec<String>,
     /// Words that say no more beside them.

@@ -62,7 +62,7 @@ pub struct Deployed {
     pub name: String,
     /// Whether it is paused.
     pub paused: bool,
-    /// When its pause ends by itself; absent: it is not paused, or until somebody resumes it.
+    /// When its pause ends automatically; absent: it is not paused, or until somebody resumes it.
     pub paused_until: Option<Zoned>,
     /// Its state where it does not run although it should, such as `failed: no such model`.
     pub not_running: Option<String>,

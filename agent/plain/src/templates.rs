@@ -44,7 +44,7 @@ pub struct Template {
     pub request: String,
     /// Parameters that need a value.
     pub needs: Vec<String>,
-    /// Values of the other parameters where none are given.
+    /// Values of the other parameters if none are given.
     pub defaults: BTreeMap<String, String>,
 }
 

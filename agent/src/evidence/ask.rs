@@ -29,7 +29,7 @@ const NO_MODEL: &str = "no language model may see pictures; set llm.second_opini
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
     pub lookups: Arc<Lookups>,
-    /// Absent where no model may see pictures.
+    /// Absent if no model may see pictures.
     pub asker: Option<Arc<Asker>>,
     pub references: ReferenceService,
 }

@@ -54,7 +54,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub lookups: LookupService,
-    /// Absent where no model may see pictures.
+    /// Absent if no model may see pictures.
     pub asker: Option<Arc<Asker>>,
     /// Its vectors are computed by this task.
     pub references: ReferenceService,

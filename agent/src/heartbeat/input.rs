@@ -18,7 +18,7 @@ use watchkeeper_memory::Note;
 pub struct CheckInput {
     /// Time of the check.
     pub at: Wall,
-    /// Local time of the check; absent where the clock was never set.
+    /// Local time of the check; absent if the clock was never set.
     pub local: Option<Zoned>,
     /// Report of the runtime; absent if it does not answer.
     pub runtime: Option<RuntimeReport>,

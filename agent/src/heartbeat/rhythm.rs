@@ -39,7 +39,7 @@ pub struct Usual {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Rhythm {
     cameras: BTreeMap<SourceId, Vec<Usual>>,
-    /// The hour that is not closed yet; absent where an earlier build wrote it in another form.
+    /// The hour that is not closed yet; absent if an earlier build wrote it in another form.
     #[serde(default, deserialize_with = "readable_hour")]
     open: Option<Hour>,
     /// Events of the open hour.

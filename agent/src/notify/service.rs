@@ -57,7 +57,7 @@ pub(crate) struct Setup {
     pub sinks: SinksConfig,
     /// Name of the box in texts.
     pub name: String,
-    /// Links that answer reviews; absent where none are configured.
+    /// Links that answer reviews; absent if none are configured.
     pub links: Option<Arc<ReviewLinks>>,
 }
 

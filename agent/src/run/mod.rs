@@ -85,7 +85,7 @@ pub struct Agent {
     journal: JournalReader,
     mqtt: Mqtt,
     commands: Commands,
-    /// Absent where no heartbeat is configured.
+    /// Absent if no heartbeat is configured.
     heartbeat: Option<HeartbeatTask>,
     channels: Channels,
     monitor: RuntimeMonitor,
@@ -250,7 +250,7 @@ impl Agent {
     }
 }
 
-/// Waits until a task ends by itself; pending forever without tasks.
+/// Waits until a task ends unexpectedly; pending forever without tasks.
 async fn died(tasks: &mut Option<Tasks>) -> AgentError {
     match tasks {
         Some(tasks) => tasks.died().await,

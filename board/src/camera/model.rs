@@ -40,7 +40,7 @@ pub struct LocalCamera {
     /// Serial number, of USB devices that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// Why the device can't be used; the fields below are empty where it can't be examined.
+    /// Why the device can't be used; the fields below are empty if it can't be examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(flatten)]
@@ -58,7 +58,7 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// Why pictures of this device can't be used; `None` where they can.
+    /// Why pictures of this device can't be used; `None` if they can.
     pub(super) fn problem(&self) -> Option<&'static str> {
         let is_raw = |format: &FormatModes| BAYER.contains(&format.format.as_str());
         let has_only_raw = !self.formats.is_empty() && self.formats.iter().all(is_raw);

@@ -49,7 +49,7 @@ impl Probe {
         paths.iter().find_map(|path| Self::find(root.join(path)))
     }
 
-    /// Reads the beginning of the file, trimmed; `None` where it can't be read or is empty.
+    /// Reads the beginning of the file, trimmed; `None` if it can't be read or is empty.
     pub(super) fn text<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a str> {
         self.read(buffer).ok().filter(|text| !text.is_empty())
     }

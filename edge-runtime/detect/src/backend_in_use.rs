@@ -77,7 +77,7 @@ impl BackendInUse {
         self.0.lock().name
     }
 
-    /// Execution provider within the back end, such as `CPU`; `None` where it has none.
+    /// Execution provider within the back end, such as `CPU`; `None` if it has none.
     #[must_use]
     pub fn provider(&self) -> Option<&'static str> {
         self.0.lock().provider

@@ -67,7 +67,7 @@ pub trait Network: Send + Sync {
         None
     }
 
-    /// Threads of one run; absent where the back end has none of its own on the processor.
+    /// Threads of one run; absent if the back end has none of its own on the processor.
     fn threads(&self) -> Option<usize> {
         None
     }
@@ -87,7 +87,7 @@ pub trait Network: Send + Sync {
     }
 
     /// Copies of whole tensors that one run makes before and after the network's own operators;
-    /// absent where that is not known.
+    /// absent if that is not known.
     fn tensor_copies(&self) -> Option<u32> {
         None
     }

@@ -30,7 +30,7 @@ pub struct OrtSettings {
     /// Folders of fetched libraries.
     pub folders: Vec<PathBuf>,
     pub precision: Precision,
-    /// Threads that an earlier opening of the network chose on this box, where that is known; a
+    /// Threads that an earlier opening of the network chose on this box, if that is known; a
     /// configured number precedes.
     pub measured_threads: Option<NonZeroUsize>,
 }

@@ -72,7 +72,7 @@ impl Provider {
         }
     }
 
-    /// Copies of tensors between host and device in one run; absent where that is not known.
+    /// Copies of tensors between host and device in one run; absent if that is not known.
     pub(crate) fn tensor_copies(name: &str) -> Option<u32> {
         match name {
             CPU | "XNNPACK" => Some(0),

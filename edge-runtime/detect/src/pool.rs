@@ -57,7 +57,7 @@ pub struct OpenRequest {
     pub models_dirs: Vec<PathBuf>,
     /// Where to search ONNX Runtime, besides the system's folders.
     pub ort: OrtSettings,
-    /// TensorRT; `None` where it must not be used, or `auto` found no shim.
+    /// TensorRT; `None` if it must not be used, or `auto` found no shim.
     pub trt: Option<TrtSettings>,
     /// Settings of the motion detector; networks have none.
     pub motion: MotionSettings,

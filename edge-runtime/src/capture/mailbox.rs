@@ -83,7 +83,7 @@ struct State {
 /// Mailbox between one source and its subscribers.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
-    /// The encoded stream of the source; absent where a mask covers a part of it.
+    /// The encoded stream of the source; absent if a mask covers a part of it.
     pub(super) packets: Option<Arc<PacketRing>>,
     state: Mutex<State>,
     /// Wakes the source: a subscriber came, left or took a frame, or the source is to close.

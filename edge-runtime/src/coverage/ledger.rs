@@ -203,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// Stores the ended spans, then writes the others to the file where they are not there yet.
+    /// Stores the ended spans, then writes the others to the file if they are not there yet.
     fn save(&self, written: &mut Vec<CoverageSpan>) -> Result<(), String> {
         let waiting: Vec<CoverageSpan> = self.state.lock().ended.iter().cloned().collect();
         if !waiting.is_empty() {

@@ -43,7 +43,7 @@ pub(super) struct Footage {
 }
 
 impl Footage {
-    /// Opens what `request` names; nothing where it names the next seconds of its source.
+    /// Opens what `request` names; nothing if it names the next seconds of its source.
     pub(super) fn open(manager: &Manager, request: &DryRun) -> Result<Option<Self>, Problem> {
         let source = &request.pipeline.source;
         let (path, start, privacy) = match (&request.clip, &request.file) {
@@ -148,7 +148,7 @@ fn find_clip(manager: &Manager, source: &SourceId, id: &str) -> Result<(PathBuf,
     Ok((file, start))
 }
 
-/// When the clip of `event` starts; why it is refused where it is not one of `source`.
+/// When the clip of `event` starts; why it is refused if it is not one of `source`.
 fn start_of(event: Option<&Event>, source: &SourceId) -> Result<Wall, String> {
     let Some(event) = event else {
         let why = "the journal no longer has its event, so its camera is unknown";

@@ -178,7 +178,7 @@ impl Thinning {
     }
 }
 
-/// Reads the head of a chunk; `None` where it is damaged or of another version.
+/// Reads the head of a chunk; `None` if it is damaged or of another version.
 pub(super) fn read_head(from: &mut impl Read) -> Option<ChunkHead> {
     let head = ChunkHead::deserialize(&mut rmp_serde::Deserializer::new(from)).ok()?;
     let is_sound = head.size.iter().all(|side| (1..=MAX_SIDE).contains(side));

@@ -197,7 +197,7 @@ struct ChunkFiles {
     start_ms: i64,
     path: PathBuf,
     source: String,
-    /// Size of the chunk; `None` where there are only pictures.
+    /// Size of the chunk; `None` if there are only pictures.
     bytes: Option<u64>,
     /// Size of its pictures; `None` without any.
     pictures: Option<u64>,
@@ -283,7 +283,7 @@ impl KeptBytes {
         self.pictures += chunk.pictures.unwrap_or(0);
     }
 
-    /// Adds a chunk without its pictures; false where it exceeds the share or is missing.
+    /// Adds a chunk without its pictures; false if it exceeds the share or is missing.
     fn add_chunk(&mut self, chunk: &ChunkFiles, share: u64) -> bool {
         let Some(bytes) = chunk.bytes else {
             return false;
@@ -295,7 +295,7 @@ impl KeptBytes {
         !self.is_full
     }
 
-    /// Adds the pictures of a chunk; false where they exceed the share or its half.
+    /// Adds the pictures of a chunk; false if they exceed the share or its half.
     fn add_pictures(&mut self, chunk: &ChunkFiles, share: u64) -> bool {
         let bytes = chunk.pictures.unwrap_or(0);
         let is_too_much = self.all + bytes > share || self.pictures + bytes > share / 2;
@@ -335,7 +335,7 @@ pub struct StoredChunk {
 }
 
 impl StoredChunk {
-    /// Reads the head; `None` where the file is gone, damaged or of another version.
+    /// Reads the head; `None` if the file is gone, damaged or of another version.
     pub(super) fn open(path: PathBuf) -> Option<Self> {
         let file = File::open(&path).ok()?;
         let bytes = file.metadata().ok()?.len();
@@ -355,7 +355,7 @@ impl StoredChunk {
         }
     }
 
-    /// Reads the pictures; none where there is no file.
+    /// Reads the pictures; none if there is no file.
     pub fn pictures(&self) -> Vec<SeenPicture> {
         File::open(pictures_of(&self.path)).map_or_else(
             |_| Vec::new(),

@@ -137,7 +137,7 @@ impl DetectionHistory {
         }))
     }
 
-    /// A writer for `pipeline`; `None` where no history is kept.
+    /// A writer for `pipeline`; `None` if no history is kept.
     #[must_use]
     pub fn writer(&self, pipeline: &PipelineId, looks: Looks) -> Option<HistoryWriter> {
         self.thread.as_ref().map(|_| HistoryWriter {

@@ -120,7 +120,7 @@ impl CoverageRecords {
             .filter_map(|record| record.map(|(_, span)| span).transpose())
     }
 
-    /// End of the last deleted span, in milliseconds since 1970; `None` where none was deleted.
+    /// End of the last deleted span, in milliseconds since 1970; `None` if none was deleted.
     ///
     /// # Errors
     /// When the store can't be read.

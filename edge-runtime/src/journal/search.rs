@@ -56,8 +56,8 @@ impl Journal {
         self.find_back(self.head().last, usize::MAX, id, has_clip)
     }
 
-    /// SHA-256 in hex of the picture or clip `id`, of the latest record that has it; `None` where
-    /// no record does.
+    /// SHA-256 in hex of the picture or clip `id`, of the latest record that has it; `None` if no
+    /// record does.
     ///
     /// # Errors
     /// When the store can't be read.

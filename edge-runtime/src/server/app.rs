@@ -2,7 +2,7 @@
 //!
 //! - Every call of the runtime runs on the blocking pool and holds a permit until it ends, also
 //!   when its client went away.
-//! - An ordinary call is refused at once where no permit is free; a status or queued call waits.
+//! - An ordinary call is refused at once if no permit is free; a status or queued call waits.
 //! - Status calls have their own permits, so that health is answered while others hang.
 
 use std::sync::Arc;

@@ -40,7 +40,7 @@ pub enum Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     pub level: Level,
-    /// Name of the engine; absent where it is not known.
+    /// Name of the engine; absent if it is not known.
     pub engine: Option<&'a str>,
     pub text: &'a str,
 }

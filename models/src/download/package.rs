@@ -5,7 +5,7 @@ use std::fs::File;
 use super::{Checked, Download, DownloadError, PullPlan, Start, Trust};
 
 impl PullPlan {
-    /// Returns the plan of the archive that the file comes out of; `None` where the file itself is
+    /// Returns the plan of the archive that the file comes out of; `None` if the file itself is
     /// fetched.
     pub fn archive(&self) -> Option<Self> {
         let package = self.package.as_ref()?;

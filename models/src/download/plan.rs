@@ -32,7 +32,7 @@ pub struct PullPlan {
     pub trust: Trust,
     /// Path of the file.
     pub target: PathBuf,
-    /// The package that the file comes out of; absent where it is published by itself.
+    /// The package that the file comes out of; absent if it is published by itself.
     pub package: Option<RegistryPackage>,
 }
 

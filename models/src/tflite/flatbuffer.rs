@@ -46,7 +46,7 @@ impl<'a> Table<'a> {
         Some(Self { buffer, at, slots })
     }
 
-    /// Returns the position of a field's value; `None` where the field is absent.
+    /// Returns the position of a field's value; `None` if the field is absent.
     fn place(&self, field: Field) -> Option<usize> {
         let offset = u16::from_le_bytes(array(self.slots, field.0 * 2)?);
         // A table lies within the buffer, so its length plus a `u16` does not overflow.

@@ -26,7 +26,7 @@ pub type NetworkProbe<'o> = &'o dyn Fn(&Path, &str) -> Result<(), String>;
 struct Described {
     manifest: Arc<Manifest>,
     name: String,
-    /// The manifest to write; absent where the zoo has it.
+    /// The manifest to write; absent if the zoo has it.
     text: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Zoo {
     /// `mirror` is the address of a folder with `NAME.onnx` and the other files under their names.
     /// It replaces every published address, and its files must have the published checksums. A
     /// checksum that the user has from elsewhere is the network's, and none but the published one
-    /// where there is one.
+    /// if there is one.
     ///
     /// An unpublished file may be here already; it is kept if it is the one the manifest means.
     ///

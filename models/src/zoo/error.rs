@@ -1,6 +1,6 @@
 //! Errors of the zoo, each with its remedy.
 //!
-//! Every message names the model or the file, and ends with a way out where there is one.
+//! Every message names the model or the file, and ends with a way out if there is one.
 
 use std::io;
 use std::path::PathBuf;

@@ -54,7 +54,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Removes a field; `None` where it is absent or has another type than `form` says.
+    /// Removes a field; `None` if it is absent or has another type than `form` says.
     fn take<T: DeserializeOwned>(&mut self, name: &'static str, form: &str) -> Option<T> {
         self.known.push(name);
         let value = self.table.remove(name)?;

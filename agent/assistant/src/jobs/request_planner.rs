@@ -95,7 +95,7 @@ impl ModelShare {
 pub struct PlannedRequest {
     pub plan: Plan,
     pub planned: Planned,
-    /// Absent where no language model was asked for this request.
+    /// Absent if no language model was asked for this request.
     pub by_model: Option<ModelShare>,
 }
 

@@ -11,8 +11,8 @@ use super::describe::span;
 use super::why::Why;
 use crate::wording::counted;
 
-/// The questions for the two spans that are compared; `None` where nothing is compared. If one of
-/// them has not ended yet, the other is cut to the same length.
+/// The questions for the two spans that are compared; `None` if nothing is compared. If one of them
+/// has not ended yet, the other is cut to the same length.
 pub(super) fn spans(wanted: &EventsWanted, now: Timestamp) -> Option<(EventsWanted, EventsWanted)> {
     let (from, to) = wanted.compared_with?;
     let one = EventsWanted {

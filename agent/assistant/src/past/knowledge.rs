@@ -29,7 +29,7 @@ pub struct Knowledge {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CameraKnowledge {
     pub camera: SourceId,
-    /// What people call it; its id where it has no name.
+    /// What people call it; its id if it has no name.
     pub name: String,
     /// When an event would have been recorded.
     pub known: Intervals,
@@ -307,8 +307,8 @@ fn take_reasons(reasons: &[(Intervals, Why)], rest: &mut Intervals, unknown: &mu
     }
 }
 
-/// A reason for each of these times by its begin, where there is one. The end of a span, also of
-/// one without a length, begins another time.
+/// A reason for each of these times by its begin, if there is one. The end of a span, also of one
+/// without a length, begins another time.
 fn each(
     times: &Intervals,
     spans: &[&CoverageSpan],

@@ -20,7 +20,7 @@ const MIN_FOR_DAY_S: f64 = 3_600.0;
 /// Events a day from which a remark warns of too many.
 const MANY_A_DAY: f64 = 50.0;
 const DAY_S: f64 = 86_400.0;
-/// Events from which a remark warns of too many where no rate is known.
+/// Events from which a remark warns of too many if no rate is known.
 const MIN_NOISY_EVENTS: u64 = 5;
 
 /// Events that a pipeline would have reported.

@@ -120,7 +120,7 @@ pub struct ProcessorShares {
 }
 
 impl ProcessorShares {
-    /// The shares in a trial; `None` where no frame was measured.
+    /// The shares in a trial; `None` if no frame was measured.
     pub fn from_report(report: &DryRunReport) -> Option<Self> {
         let results = &report.results;
         // The first frame begins the time, the others fill it.
@@ -148,11 +148,11 @@ impl ProcessorShares {
 pub struct EventBytes {
     /// All records of one event, as JSON.
     pub records: f64,
-    /// Its picture as it came; 0 where none was kept.
+    /// Its picture as it came; 0 if none was kept.
     pub clean: f64,
-    /// Its picture with drawings; absent where none was kept.
+    /// Its picture with drawings; absent if none was kept.
     pub annotated: Option<f64>,
-    /// One second of a clip; absent where none was kept.
+    /// One second of a clip; absent if none was kept.
     pub clip_second: Option<f64>,
 }
 

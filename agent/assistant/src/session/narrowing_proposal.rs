@@ -22,7 +22,7 @@ use crate::proposal::llm_proposal::{LlmProposal, ProposedBy, ProposedChange};
 use crate::proposal::snapshot::SystemSnapshot;
 
 impl Session {
-    /// Proposes to narrow the rules of a pipeline; an answer says why where none is narrowed.
+    /// Proposes to narrow the rules of a pipeline; an answer says why if none is narrowed.
     ///
     /// # Errors
     /// If there is no such pipeline, its rules are part of its workflow, or the runtime does not

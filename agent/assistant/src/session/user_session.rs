@@ -68,13 +68,13 @@ pub struct SessionDeps {
     pub approval: ApprovalRules,
     /// Retention of the audit log.
     pub audit: AuditConfig,
-    /// Switch of the agent's heartbeat; `None` where no agent is reached.
+    /// Switch of the agent's heartbeat; `None` if no agent is reached.
     pub heartbeat: Option<Arc<dyn HeartbeatControl>>,
-    /// The agent's archive; `None` where no agent is reached.
+    /// The agent's archive; `None` if no agent is reached.
     pub archive: Option<Arc<dyn ArchiveAccess>>,
-    /// The agent's look-ups; `None` where no agent is reached.
+    /// The agent's look-ups; `None` if no agent is reached.
     pub lookups: Option<Arc<dyn LookupAccess>>,
-    /// Tools of jobs that the caller runs for `/manual`; empty where it runs none.
+    /// Tools of jobs that the caller runs for `/manual`; empty if it runs none.
     pub job_tools: Vec<&'static str>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,

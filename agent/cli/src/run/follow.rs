@@ -186,7 +186,7 @@ impl<'o> Printer<'o> {
     fn item(&mut self, item: FeedItem) {
         match item {
             FeedItem::Record(record) => self.record(&record),
-            // The feed reconnects by itself; `follow` notices a dead runtime.
+            // The feed reconnects automatically; `follow` notices a dead runtime.
             FeedItem::Connected { .. } | FeedItem::Lost { .. } => {}
         }
     }

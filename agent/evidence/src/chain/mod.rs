@@ -176,7 +176,7 @@ impl Chain {
     /// The text of a value of the event, or of what its sources answered so far.
     ///
     /// # Errors
-    /// A sentence where there is none.
+    /// A sentence if there is none.
     pub fn value(&self, value: &LookupValue) -> Result<String, String> {
         let found = match value {
             LookupValue::Read => return self.facts.read(),

@@ -18,7 +18,7 @@ const APART: [&[&str]; 5] = [
     &["their", "own"],
 ];
 
-/// Pictures that "the best" means where no number is given.
+/// Pictures that "the best" means if no number is given.
 pub(super) const FEW: u64 = 10;
 
 /// Which pictures a request keeps, in which groups and order.

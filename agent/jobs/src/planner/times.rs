@@ -213,7 +213,7 @@ fn night_of(midnight: DateTime, now: DateTime) -> Range {
     }
 }
 
-/// A word in lower case; empty where it is used up.
+/// A word in lower case; empty if it is used up.
 fn lower_case(word: &Option<String>) -> String {
     word.as_deref().map_or_else(String::new, str::to_lowercase)
 }

@@ -46,7 +46,7 @@ const FILLERS: [&str; 49] = [
     "gather", "extract", "our", "files",
 ];
 
-/// Words that mean nothing where they begin a request: "photos with a view" are others.
+/// Words that mean nothing if they begin a request: "photos with a view" are others.
 pub(super) const FIRST_VERBS: [&str; 5] = ["list", "display", "view", "see", "which"];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.

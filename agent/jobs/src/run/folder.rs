@@ -3,7 +3,7 @@
 //! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
 //! unless the caller chose another place, the output folder `files`. `seen.jsonl` has what tools
 //! have found out. `lock` is locked by the process that runs the job or revises its plan.
-//! `cancelled` asks that process to end, and keeps a later one from resuming the job by itself.
+//! `cancelled` asks that process to end, and keeps a later one from resuming the job automatically.
 //!
 //! - Only the user may enter the folder.
 //! - An output folder belongs to one job: its marker, which only one process can create, says so.

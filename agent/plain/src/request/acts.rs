@@ -122,7 +122,7 @@ pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
 
 /// Whether a verb of watching and one of counting are there; all of them are used.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
-    // `Watch tower` is a camera where there is one.
+    // `Watch tower` is a camera if there is one.
     let mut names = r.spots("@nouns_like_verbs");
     names.extend(names::camera_spots(r).into_iter().map(|(at, _)| at));
     r.hiding(names, |r| {

@@ -282,8 +282,7 @@ pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     None
 }
 
-/// The bound that a number makes; none where it is not a number of objects, or one that is never
-/// so.
+/// The bound that a number makes; none if it is not a number of objects, or one that is never so.
 fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
     if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
         return None;

@@ -154,8 +154,8 @@ impl Brokers {
         )))
     }
 
-    /// The running session of a step, started where there is none for this login, and the timeouts
-    /// of the step.
+    /// The running session of a step, started if there is none for this login, and the timeouts of
+    /// the step.
     fn session(
         &self,
         step: &LaneName,

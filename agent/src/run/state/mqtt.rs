@@ -32,7 +32,7 @@ pub(crate) struct Identity {
 pub(crate) struct Mqtt {
     pub(crate) identity: Identity,
     pub(crate) topics: Topics,
-    /// Absent where no broker is configured.
+    /// Absent if no broker is configured.
     pub(crate) broker: Option<Broker>,
     pub(crate) session: Session,
     pub(crate) session_start: Wall,

@@ -213,7 +213,7 @@ impl DurableOutbox {
         take_output(&mut self.writing).await
     }
 
-    /// Reads an entry back; `None` where the store holds a damaged one.
+    /// Reads an entry back; `None` if the store holds a damaged one.
     pub(crate) fn load(&self, id: OutboxId) -> Result<Option<Content>, StoreError> {
         store::load(&*self.store, id)
     }

@@ -27,7 +27,7 @@ pub(crate) struct TaskSetup {
     pub(crate) trace: Trace,
     pub(crate) effect_limits: Limits,
     pub(crate) chains: evidence::service::Setup,
-    /// Absent where no API is configured.
+    /// Absent if no API is configured.
     pub(crate) api: Option<api::service::Setup>,
     pub(crate) jobs: JobService,
     pub(crate) scheduler: SchedulerSetup,
@@ -71,7 +71,7 @@ impl TaskSetup {
 }
 
 impl Tasks {
-    /// Waits until a task ends by itself, which is an error.
+    /// Waits until a task ends unexpectedly, which is an error.
     pub(crate) async fn died(&mut self) -> AgentError {
         let api = async {
             match &mut self.api {

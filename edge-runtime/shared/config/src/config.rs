@@ -97,9 +97,9 @@ pub struct Config {
     pub jobs: Vec<ScheduleConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
-    /// Absent where no file was read.
+    /// Absent if no file was read.
     pub file: Option<LoadedFile>,
-    /// Sections that the file has; absent where no file was read.
+    /// Sections that the file has; absent if no file was read.
     pub declared: Option<DeclaredSections>,
 }
 

@@ -183,7 +183,7 @@ fn host(address: &Address) -> Option<String> {
     })
 }
 
-/// The path without links; as written where it is not there.
+/// The path without links; as written if it is not there.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

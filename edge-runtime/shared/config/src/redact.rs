@@ -173,7 +173,7 @@ const BETWEEN_WORDS: u8 = 6;
 /// Least characters of such a key.
 const KEY_CHARS: usize = 16;
 
-/// Replaces each credential in a user's text by [`MASK`]; `None` where there is none.
+/// Replaces each credential in a user's text by [`MASK`]; `None` if there is none.
 ///
 /// Hidden are: the login of an address; the value of an option with a secret's name (`password=…`);
 /// the text after the word for a secret, where it is written as one (`password: …`, `token "…"`) or
@@ -248,7 +248,7 @@ fn redact_word(word: &str, before: Before) -> (String, Before) {
     (word.to_owned(), after_word(word, bare, before))
 }
 
-/// Masks a word where the words before make a secret likely; `None` where it is none.
+/// Masks a word where the words before make a secret likely; `None` if it is none.
 fn redact_expected(word: &str, bare: &str, before: Before) -> Option<(String, Before)> {
     if !matches!(before, Before::Perhaps | Before::Surely) {
         return None;

@@ -108,7 +108,7 @@ pub struct BoardThrottling {
 }
 
 impl BoardThrottling {
-    /// Whether any cause is active; `None` where none of them can be known.
+    /// Whether any cause is active; `None` if none of them can be known.
     #[must_use]
     pub fn is_active(&self) -> Option<bool> {
         let causes = [self.thermal, self.over_current, self.under_voltage];

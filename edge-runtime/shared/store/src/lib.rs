@@ -152,7 +152,7 @@ pub trait Store: Send + Sync + Debug {
     /// When it can't be written; the store is poisoned from then on.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Returns the mark of the last acknowledged batch that had one. `None` where it is not known,
+    /// Returns the mark of the last acknowledged batch that had one. `None` if it is not known,
     /// also when it may be of an earlier batch.
     fn mark(&self) -> Option<Vec<u8>> {
         None

@@ -65,7 +65,7 @@ impl ReadOnlyStore {
         Self::open_locked(held, root, options)
     }
 
-    /// Opens like [`Self::open`], with the lock `held` where there is one.
+    /// Opens like [`Self::open`], with the lock `held` if there is one.
     pub(crate) fn open_locked(
         held: Option<File>,
         root: &Path,

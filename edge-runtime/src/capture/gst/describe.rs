@@ -126,7 +126,7 @@ pub(super) struct Branch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Description {
     pub(super) head: Vec<Stage>,
-    /// Follow a `decodebin` after the head; empty where the head gives frames.
+    /// Follow a `decodebin` after the head; empty if the head gives frames.
     pub(super) branches: Vec<Branch>,
     /// Whether `decodebin` may choose hardware, for MJPEG and rare formats.
     pub(super) may_use_hardware: bool,

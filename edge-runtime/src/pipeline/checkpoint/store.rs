@@ -47,7 +47,7 @@ pub enum Resume {
 pub struct RestoredCheckpoint {
     pub resume: Resume,
     pub saved_at: Wall,
-    /// Time since it was saved; `None` where no clock shows it.
+    /// Time since it was saved; `None` if no clock shows it.
     pub away: Option<Duration>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A clip is encoded from small JPEGs of the frames that the pipeline takes. So cameras with single
 //! pictures or rare key frames have a pre-roll too, and the memory of a pipeline does not depend on
-//! a camera's bit rate. A rule may ask for the camera's own stream instead, where there is one.
+//! a camera's bit rate. A rule may ask for the camera's own stream instead, if there is one.
 //!
 //! - Nothing is kept unless a rule asks for clips.
 //! - An event whose `new` record announces a clip gets one `clip` record, here or at the next

@@ -35,9 +35,9 @@ use super::settings::ModelSettings;
 pub struct Models {
     pool: DetectorPool,
     settings: ModelSettings,
-    /// Absent where a crash costs only this process: files and libraries are opened in it.
+    /// Absent if a crash costs only this process: files and libraries are opened in it.
     first_loads: Option<Arc<FirstLoads>>,
-    /// Absent where the back end is not chosen by measurements.
+    /// Absent if the back end is not chosen by measurements.
     fastest: Option<Fastest>,
     /// Absent where back ends stay.
     changes: Option<Arc<BackendChanges>>,

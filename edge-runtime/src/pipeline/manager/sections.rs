@@ -212,7 +212,7 @@ mod tests {
         SourceId::new("gate").unwrap()
     }
 
-    /// Merges where no section was removed.
+    /// Merges if no section was removed.
     fn plan_start(
         file: &[SourceSpec],
         stored: Vec<StoredSpec<SourceSpec>>,

@@ -83,8 +83,8 @@ pub struct Crossing {
     /// The latest box; held if it is of an earlier frame.
     pub detection: Detection,
     /// Greatest distance of its track from the line on the side that it left, in extents; 0 if only
-    /// an earlier track was seen there. `None` where the object came into the picture, or went out
-    /// of it, on the line.
+    /// an earlier track was seen there. `None` if the object came into the picture, or went out of
+    /// it, on the line.
     pub depth: Option<f64>,
 }
 

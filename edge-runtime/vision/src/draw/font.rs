@@ -50,7 +50,7 @@ pub(super) struct Stencil {
     pub coverage: Vec<u8>,
 }
 
-/// A glyph of the font; `None` where it lacks the character.
+/// A glyph of the font; `None` if it lacks the character.
 type Found = Option<GlyphId>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

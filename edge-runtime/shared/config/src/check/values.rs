@@ -14,7 +14,7 @@ use crate::error::{ConfigError, Origin};
 use crate::keys;
 use crate::raw::{RawValue, Read};
 
-/// Values by path, the declared default where none was written.
+/// Values by path, the declared default if none was written.
 pub(super) struct Values<'r> {
     pub(super) read: &'r Read,
     pub(super) base: PathBuf,

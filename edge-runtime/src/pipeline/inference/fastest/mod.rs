@@ -62,7 +62,7 @@ struct Wanted {
 pub(super) struct Fastest {
     shared: Arc<Shared>,
     wanted: SyncSender<Wanted>,
-    /// Absent where the system started none.
+    /// Absent if the system started none.
     thread: Option<Thread>,
 }
 

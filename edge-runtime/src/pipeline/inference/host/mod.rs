@@ -86,7 +86,7 @@ pub struct DetectHost {
     is_light_known: bool,
     /// Boxes of the classes that a privacy mask hides.
     masked: Option<MaskedBoxes>,
-    /// Records what detectors report; `None` where no history is kept.
+    /// Records what detectors report; `None` if no history is kept.
     history: Option<HistoryWriter>,
     /// Receives the effects of steps; `None` where workflows have no effects.
     effects: Option<EffectSender>,
