@@ -41,7 +41,7 @@ pub trait S3Access: fmt::Debug + Send + Sync {
     fn secret_key(&self) -> Result<SecretString, String>;
 }
 
-/// Where the object tier is.
+/// Location of the object tier, and its access.
 #[derive(Debug, Clone)]
 pub struct S3Settings {
     /// Addresses of the store, without the bucket.

@@ -120,7 +120,7 @@ pub fn write(
     Ok(counts)
 }
 
-/// Where the pictures of a group go.
+/// Folder for the pictures of a group.
 struct GroupFolder<'a> {
     path: &'a Path,
     name: &'a str,

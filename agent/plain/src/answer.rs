@@ -154,11 +154,11 @@ pub struct Question {
 pub enum Missing {
     Camera,
     Class,
-    /// Which objects, as no model knows those that were named.
+    /// The objects, because no model knows the named ones.
     KnownClass,
-    /// Where in the picture.
+    /// The place in the picture.
     Place,
-    /// Where the line is.
+    /// The position of the line.
     Line,
     Duration,
     Pipeline,

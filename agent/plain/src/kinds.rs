@@ -53,8 +53,8 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
 /// Said of a `number` of events whose rule has a cool-down.
 const LEFT_OUT: &str = "Events that the cool-down of a watch left out are not counted; the counter of a line, in the status of its camera, has all since its watch started.";
 
-/// Which kinds are looked for where these were asked about, and a sentence for each that another
-/// kind counts for, or of which a number leaves out events. The coverage shows what no watch
+/// Kinds of events to look for, given the kinds in the question, and a sentence for each that
+/// another kind counts for, or whose number leaves out events. The coverage shows what no watch
 /// reported then.
 pub(crate) fn counted(
     asked: &[Happened],

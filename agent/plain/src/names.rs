@@ -18,7 +18,7 @@ use crate::scene::{Camera, Place, Shape, quoted};
 use crate::token::Kind;
 
 impl Reader<'_> {
-    /// Where a folded name that begins here ends, if it does.
+    /// End of a folded name that begins here, if it does.
     pub(crate) fn name_at(&self, name: &str, at: usize) -> Option<usize> {
         let mut wanted = name.split(' ').filter(|p| !p.is_empty()).peekable();
         wanted.peek()?;

@@ -58,7 +58,7 @@ pub(crate) struct Reader<'s> {
     pub(crate) slot: Slot,
 }
 
-/// Where a pattern matched, and the values of its holes.
+/// Position of a match, and the values of the pattern's holes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Found {
     pub(crate) at: Range<usize>,
@@ -225,7 +225,7 @@ impl<'s> Reader<'s> {
         at.checked_sub(1).map_or("", |i| self.any_word(i))
     }
 
-    /// Where the articles before a word begin; the word itself if it has none.
+    /// Start of the articles before a word; the word itself if it has none.
     pub(crate) fn before_articles(&self, at: usize) -> usize {
         let mut words = (0..at).rev();
         let last = words.find(|i| !one_of("a|an|the|any|all|my|our|this", self.any_word(*i)));

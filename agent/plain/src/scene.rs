@@ -40,7 +40,7 @@ pub struct Camera {
 pub struct Place {
     /// What people call it.
     pub name: String,
-    /// Where it is.
+    /// Its shape in the picture.
     pub shape: Shape,
 }
 

@@ -208,7 +208,7 @@ async fn event_id(runtime: &RuntimeClient, event: &EventRef) -> Result<String, A
     }
 }
 
-/// Where the contents of an ingest go.
+/// Targets of an ingest.
 struct Target<'a> {
     archive: &'a Archive,
     ingest: Ingest,

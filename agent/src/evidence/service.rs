@@ -61,7 +61,7 @@ pub(crate) struct Setup {
     pub store: Arc<dyn Store>,
     /// Chains that the last run left.
     pub restored: Vec<StoredChain>,
-    /// Where the last run was in the journal.
+    /// Position of the last run in the journal.
     pub cursor: Option<EventSeq>,
     pub opinion_counts: second_opinion::SharedCounts,
     pub trace: Trace,

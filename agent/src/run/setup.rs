@@ -70,7 +70,7 @@ pub struct HeartbeatSetup {
 /// Setup of the agent's API.
 #[derive(Debug, Clone)]
 pub struct ApiSetup {
-    /// Where the API is served.
+    /// Addresses of the API.
     pub config: AgentApiConfig,
     /// Used by conversations. Where several setups have an LLM it is the same: they share a ledger.
     pub llm: Option<LlmConfig>,

@@ -51,7 +51,7 @@ pub struct LocalCamera {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Abilities {
     pub driver: String,
-    /// Where it is attached, such as `usb-0000:00:14.0-2`.
+    /// Bus to which it is attached, such as `usb-0000:00:14.0-2`.
     pub bus: String,
     pub formats: Vec<FormatModes>,
     pub controls: Vec<Control>,

@@ -46,7 +46,7 @@ pub struct OrtNetwork {
 #[derive(Debug)]
 struct SecondSession {
     path: PathBuf,
-    /// That of the file before the first session was opened.
+    /// Stamp of the library's file before the first session was opened.
     stamp: Option<FileStamp>,
     environment: Environment,
     session: OnceLock<Mutex<MeteredSession>>,

@@ -130,7 +130,7 @@ pub(super) fn names_no_provider(text: &str) -> bool {
     matches!(front, Some(Ok(front)) if front.provider.is_none())
 }
 
-/// Which requests an invalid file is for; `None` if they can't be read, or are no user's.
+/// The `when` of an invalid file; `None` if it can't be read, or the file serves no user.
 pub(super) fn readable_when(text: &str) -> Option<String> {
     let table: toml::Table = toml::from_str(split(text).ok()?.0).ok()?;
     let read = |name: &str| table.get(name).and_then(toml::Value::as_str);

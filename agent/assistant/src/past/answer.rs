@@ -147,7 +147,7 @@ impl PastAnswer {
             .then(|| format!("By camera: {}.", cameras.join(", ")))
     }
 
-    /// Which cameras watched, for what and how often.
+    /// The cameras that watched, with their classes and how often.
     fn watched(&self, when: &str) -> String {
         let cameras = self.knowledge.cameras.iter();
         let seeing = cameras.filter(|camera| !camera.known.is_empty());

@@ -71,7 +71,7 @@ impl ProposedChange {
     }
 }
 
-/// Who made a proposal.
+/// Author of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProposedBy {

@@ -43,7 +43,7 @@ pub struct TrialResult {
     /// Remarks to read before a confirmation, one sentence each.
     #[serde(rename = "mind", default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// That the scene was quiet, which proves nothing and is not a remark.
+    /// Note that the scene was quiet, which proves nothing and is not a remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<String>,
     /// Why the trial did not run.

@@ -389,8 +389,7 @@ fn host_of(url: &Url) -> String {
     }
 }
 
-/// Where a redirect leads, as `url` would have it: what was read is a placeholder again. Without
-/// user and query, which may hold a secret.
+/// Target of a redirect, in the form of `url`: the value is a placeholder again.
 fn redirect_hint(response: &Response, values: &LookupValues) -> String {
     let location = response.headers().get(LOCATION);
     let target = location

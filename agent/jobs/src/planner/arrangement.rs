@@ -21,7 +21,7 @@ const APART: [&[&str]; 5] = [
 /// Pictures that "the best" means if no number is given.
 pub(super) const FEW: u64 = 10;
 
-/// Which pictures a request keeps, in which groups and order.
+/// Pictures that a request keeps, in their groups and order.
 pub(super) struct Selection {
     pub(super) conditions: Conditions,
     pub(super) duplicates: Option<Sets>,

@@ -10,7 +10,7 @@ pub(super) struct Range {
     pub(super) until: Option<DateTime>,
 }
 
-/// Which pictures are kept.
+/// Choice of the pictures to keep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
     /// Place of the word beside the number.

@@ -25,7 +25,7 @@ pub struct JobInfo {
     pub from: Provenance,
 }
 
-/// Who asked for a job, and how. Without an entrypoint and a schedule: a user of the command line.
+/// Origin of a job. Without an entrypoint and a schedule: a user of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Name of the entrypoint, where a daemon took the request.

@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use watchkeeper_client::{EventFeed, FeedItem, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
 
-/// Where records come from.
+/// Reader of the journal.
 pub(crate) enum JournalReader {
     /// Records become messages of the outbox.
     Feed {

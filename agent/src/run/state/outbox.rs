@@ -134,7 +134,7 @@ impl Staged {
     }
 }
 
-/// Where an operation writes.
+/// Key that an operation writes.
 fn place(op: &Op) -> (Keyspace, &[u8]) {
     match op {
         Op::Put { keyspace, key, .. } | Op::Delete { keyspace, key } => (*keyspace, key),

@@ -58,7 +58,7 @@ impl TrtNetwork {
     }
 }
 
-/// Where the engine of a file is kept.
+/// Location of the engine of a file.
 struct Place {
     /// The file of the wanted precision.
     path: PathBuf,

@@ -30,7 +30,7 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// Where pictures come from.
+/// Address of a source of pictures.
 #[derive(Clone, PartialEq)]
 pub enum Address {
     /// A video file, a picture, or a folder of pictures: decided when it is opened.

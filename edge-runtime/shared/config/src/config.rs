@@ -79,7 +79,7 @@ pub struct Config {
     pub references: ReferencesConfig,
     /// How the agent's notes are searched.
     pub memory: MemoryConfig,
-    /// Where the agent serves its API.
+    /// Settings of the agent's API.
     pub agent_api: AgentApiConfig,
     /// Bounds and tiers of the archive.
     pub archive: ArchiveConfig,
@@ -91,7 +91,7 @@ pub struct Config {
     pub llm: Option<LlmConfig>,
     /// Effects that workflows may have.
     pub sinks: SinksConfig,
-    /// Where people are notified, in the order of the names.
+    /// Notification channels, in the order of the names.
     pub channels: Vec<ChannelConfig>,
     /// Schedules of jobs, in the order of their names.
     pub jobs: Vec<ScheduleConfig>,
@@ -163,7 +163,7 @@ pub enum Backend {
 /// The precision in which networks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// That of the file.
+    /// Precision of the file.
     Fp32,
     /// On TensorRT float16 where little is lost; elsewhere that of the file.
     Fp16,
@@ -231,7 +231,7 @@ impl MqttConfig {
         self.username.is_some() || self.client_cert.is_some()
     }
 
-    /// Who can command the box.
+    /// Describes who can command the box.
     #[must_use]
     pub fn describe_commands(&self) -> String {
         match (self.commands, self.has_login()) {
@@ -346,7 +346,7 @@ impl Default for AuditConfig {
     }
 }
 
-/// Which frames a language model looks at in a heartbeat.
+/// Settings for the frames that a language model looks at in a heartbeat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookConfig {
     pub cameras: LookedAt,
@@ -372,7 +372,7 @@ pub struct MemoryConfig {
     pub usual: Vec<PathBuf>,
 }
 
-/// Where the agent serves its API.
+/// Settings of the agent's API.
 #[derive(Debug, Clone)]
 pub struct AgentApiConfig {
     pub socket: PathBuf,

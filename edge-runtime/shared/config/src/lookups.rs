@@ -211,7 +211,7 @@ pub enum HeaderValue {
     File(PathBuf),
 }
 
-/// Which part of an answer counts, and as what.
+/// Part of a response that is the answer, and its type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extraction {
     /// JSON pointer, such as `/vehicle/status`.

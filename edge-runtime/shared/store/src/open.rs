@@ -51,7 +51,7 @@ pub enum OpenOutcome {
     /// Beyond repair: set aside, and started again with the records that could still be read.
     /// Records were lost.
     Quarantined {
-        /// Where the damaged files are now.
+        /// Present location of the damaged files.
         to: PathBuf,
         why: String,
         /// Records that could still be read, and are in the new store.

@@ -50,7 +50,7 @@ const RETRY_STUCK: Duration = Duration::from_secs(600);
 pub struct NewClip {
     /// The id that it gets once it is complete.
     pub id: String,
-    /// Where to write it; another video extension is accepted.
+    /// Path to write to; another video extension is accepted.
     pub path: PathBuf,
 }
 

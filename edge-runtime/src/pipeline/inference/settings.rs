@@ -141,7 +141,7 @@ impl ModelSettings {
         }
     }
 
-    /// Where TensorRT's shim and engines lie.
+    /// Locations of TensorRT's shim and engines.
     pub(super) fn trt_settings(&self) -> TrtSettings {
         TrtSettings {
             library: self.trt_library.clone(),

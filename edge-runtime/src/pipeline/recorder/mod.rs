@@ -276,7 +276,7 @@ impl Recorder {
         self.meter.times()
     }
 
-    /// Where threads that encode clips add their processor time.
+    /// Sum to which threads that encode clips add their processor time.
     pub fn clip_time(&self) -> Arc<ProcessorSum> {
         Arc::clone(&self.meter.clips_time)
     }

@@ -45,7 +45,7 @@ const FORGOTTEN_S: f64 = 60.0;
 /// Time constant of the running mean of the speed, in seconds.
 const SPEED_S: f64 = 0.3;
 
-/// Which way an object crossed, or on which side it is.
+/// Direction of a crossing, or side of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Side {
     /// Left, looking from start to end.

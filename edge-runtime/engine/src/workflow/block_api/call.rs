@@ -42,9 +42,9 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut [Value],
     /// Outputs of the last frame, whose memory is reused; see [`Call::blank`].
     pub(crate) spare: &'a mut [Value],
-    /// Which outputs anything reads, in the order of the manifest.
+    /// For each output, in the order of the manifest, whether anything reads it.
     pub(crate) read: &'a [bool],
-    /// Which branches continue, in the definition's order; all false at first.
+    /// For each branch, in the definition's order, whether it continues; all false at first.
     pub(crate) branches: &'a mut [bool],
     /// Keys of the branches of a dictionary property, in the same order.
     pub(crate) cases: &'a [Arc<str>],

@@ -82,7 +82,7 @@ pub(crate) enum ShapeOf {
     Branch(usize),
 }
 
-/// Where the value of a property comes from.
+/// Source of the value of a property.
 #[derive(Debug)]
 pub(crate) enum Source {
     Const(Value),

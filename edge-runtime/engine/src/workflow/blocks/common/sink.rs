@@ -175,7 +175,7 @@ pub(crate) fn send(
 /// [`COOLDOWN_SESSION_KEY`] is not part of the state, and stays.
 pub(crate) type LastSent = Option<f64>;
 
-/// Where the time of the last message is.
+/// Location of the time of the last message.
 #[derive(Debug)]
 enum Cooldown<'s> {
     /// In the state that the steps of a service with one [`COOLDOWN_SESSION_KEY`] share.
