@@ -49,7 +49,7 @@ pub enum Content {
     Media(String),
 }
 
-/// What a picture file says of itself.
+/// Metadata in a picture file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exif {
@@ -76,7 +76,7 @@ pub enum TimeSource {
     Exif,
 }
 
-/// What is known of a content. All of it may be absent.
+/// Metadata of a content. All of it may be absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Metadata {
@@ -192,7 +192,7 @@ impl Metadata {
     }
 }
 
-/// What an ingest says of a content.
+/// Metadata that an ingest states.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEntry {
     pub name: EntryName,

@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 512 << 20;
 /// Entries after which one call ends.
 const MAX_ENTRIES: usize = 1_000;
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Verified {
     /// Contents that were read.

@@ -26,7 +26,7 @@ const FILE: &str = "heartbeat.paused";
 /// Whether the heartbeat runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct HeartbeatStatus {
-    /// Seconds between two heartbeats; absent where none is configured.
+    /// Seconds between two heartbeats; absent if none is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_s: Option<u64>,
     pub paused: bool,

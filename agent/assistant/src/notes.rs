@@ -33,7 +33,7 @@ const LOADER: &str = "memory-model";
 /// Name of the worker thread.
 const WORKER: &str = "memory-vectors";
 
-/// What computes the embeddings of notes, and why.
+/// Embedder of the notes, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]
 #[schema(as = Vectors)]

@@ -1,4 +1,4 @@
-//! What slows the board down: cooling devices, over-current events, and the firmware's flags.
+//! Causes that slow the board down: cooling devices, over-current events, and the firmware's flags.
 //!
 //! | source | thermal | over-current | under-voltage |
 //! |---|---|---|---|

@@ -92,7 +92,7 @@ pub(super) async fn job(
     Ok(Json(app.try_call(work).await?))
 }
 
-/// Returns the public key of the box. A bundle proves its origin to those who knew it before.
+/// Returns the public key of the box. A bundle proves its origin to those who knew the key before.
 #[utoipa::path(get, path = "/evidence/key", tag = "events",
     responses((status = 200, body = BoxKey)))]
 pub(super) async fn key(State(app): State<App>) -> Result<Json<BoxKey>, Refusal> {

@@ -16,7 +16,7 @@ use watchkeeper_store::chain::{Hash, check_link};
 use super::record::AuditRecord;
 use super::{AuditLog, RETENTION, segment};
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
     /// Number of the first record; absent: the log is empty.
