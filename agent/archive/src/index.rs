@@ -294,7 +294,7 @@ impl Index {
         entries.take_while(move |slot| slot.name().collection() == collection)
     }
 
-    /// At most `max` stored entries behind a name, in the order of names.
+    /// At most `max` stored entries after a name, in the order of names.
     pub(crate) fn stored_from(&self, from: Bound<&EntryName>, max: usize) -> Vec<Arc<Slot>> {
         let stored = self.in_order_of_names(from).filter(|slot| slot.is_stored);
         stored.take(max).cloned().collect()

@@ -6,7 +6,7 @@
 //!   refuses is recorded; one that can't be read, or on which the network failed
 //!   [`MAX_STEP_FAILURES`] times, is left out until it is repaired or the queue is made again. None
 //!   delays another one for longer.
-//! - It rests after each picture for as long as that took: the runtime has other work.
+//! - After each picture it pauses for as long as that took: the runtime has other work.
 
 use std::io::Read as _;
 use std::time::Duration;
