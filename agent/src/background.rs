@@ -53,7 +53,7 @@ impl BackgroundTask {
     }
 }
 
-/// A thread with a loop of its own. Dropping it asks the thread to stop.
+/// A thread with its own loop. Dropping it asks the thread to stop.
 #[derive(Debug)]
 pub struct BackgroundThread {
     name: &'static str,

@@ -1,7 +1,7 @@
 //! A conversation about data from outside, for a model that acts on nothing.
 //!
 //! - The data, facts and perhaps a picture, is the result of a tool that the agent calls in the
-//!   model's name: providers train models to obey no text in a result. Texts from outside stand
+//!   model's name: providers train models to obey no text in a result. Texts from outside are
 //!   nowhere else.
 //! - The tool is the only one. It changes nothing, and the model may not call it.
 //! - An answer of another form than the requested JSON is rejected.
@@ -35,7 +35,7 @@ pub(crate) fn parse_answer<T: DeserializeOwned>(answer: &str) -> Result<T, Inval
     serde_json::from_str(json).map_err(|_| InvalidAnswer)
 }
 
-/// What a model is asked about the data.
+/// Question to a model about data.
 pub(crate) struct DataQuestion<'a> {
     /// Name of the tool, and what it is.
     pub(crate) tool: &'a str,

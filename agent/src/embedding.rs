@@ -89,8 +89,8 @@ const TOO_LARGE: u16 = 413;
 pub struct EmbeddingModel {
     pub name: String,
     pub digest: String,
-    /// Version by which steps ask for it and its texts, such as `ViT-B-32`; absent where it knows
-    /// no texts.
+    /// Version by which steps ask for it and its texts, such as `ViT-B-32`; absent if it knows no
+    /// texts.
     clip: Option<(&'static str, String)>,
 }
 
@@ -248,7 +248,7 @@ impl Embedder {
     }
 }
 
-/// What to do where texts are needed.
+/// Remedy if texts are needed.
 const TEXTS_REMEDY: &str = "export CLIP and add it: `watchkeeper models add FILE --like \
                             clip-vit-b-32`";
 

@@ -1,11 +1,11 @@
-//! Follows the journal behind a cursor of its own: for chains, channels, schedules of events and
-//! the archive.
+//! Follows the journal after its own cursor: for chains, channels, schedules of events and the
+//! archive.
 //!
 //! Without a broker the outbox's cursor stands still, so that a broker configured later receives
 //! what the journal still holds.
 //!
 //! Invariants:
-//! - What a record asks for is stored in one batch with the cursor behind it: no crash asks twice.
+//! - What a record asks for is stored in one batch with the cursor after it: no crash asks twice.
 //! - A new box starts at the end of the journal, and stores that before it reads a record; chains
 //!   start at its beginning.
 //! - A runtime that lost its journal refuses the cursor; the new journal is read from its start.
@@ -22,14 +22,14 @@ use watchkeeper_store::Op;
 use crate::future_slot::take_output;
 use crate::stored_cursor::StoredCursor;
 
-/// Records that ask for nothing, after which the cursor is stored all the same.
+/// Number of records without an effect after which the cursor is stored anyway.
 pub(crate) const SAVE_EVERY: u64 = 256;
 /// Pause between two questions for the end of the journal.
 const HEALTH_RETRY: Duration = Duration::from_secs(2);
 
 /// A reader with its own cursor.
 pub(crate) struct JournalTail {
-    /// What reads, for the log: `channel ops`.
+    /// Name of the reader in the log: `channel ops`.
     reader: String,
     runtime: RuntimeClient,
     /// Absent until the end of the journal is known.
@@ -40,7 +40,7 @@ pub(crate) struct JournalTail {
 }
 
 impl JournalTail {
-    /// Resumes behind `stored_cursor`, or starts at the end of the journal.
+    /// Resumes after `stored_cursor`, or starts at the end of the journal.
     pub(crate) fn new(
         reader: impl Into<String>,
         runtime: RuntimeClient,
@@ -58,7 +58,7 @@ impl JournalTail {
         }
     }
 
-    /// Resumes behind `stored_cursor`, or starts at the beginning of the journal.
+    /// Resumes after `stored_cursor`, or starts at the beginning of the journal.
     pub(crate) fn from_start(
         reader: impl Into<String>,
         runtime: RuntimeClient,

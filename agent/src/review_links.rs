@@ -20,12 +20,12 @@ use watchkeeper_store::durable::replace_private;
 
 /// Time for which a link is valid.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Path of the links, below which their token stands.
+/// Path of the links; their token follows it.
 pub(crate) const PATH: &str = "/review/";
 const KEY_FILE: &str = "review-links.key";
 /// Bytes of the key, as many as its digest has.
 const KEY_BYTES: usize = 32;
-/// What is signed begins with this, so that nothing else signed with the key is a link.
+/// Start of the signed text, so that nothing else signed with the key is a link.
 const PURPOSE: &str = "watchkeeper review link v1";
 
 /// Makes and checks links.
@@ -43,7 +43,7 @@ impl fmt::Debug for ReviewLinks {
     }
 }
 
-/// What a valid link is for.
+/// Event and expiry of a valid link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkedReview {
     /// Number of a record of the event.

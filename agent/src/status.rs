@@ -86,7 +86,7 @@ pub struct OutboxStatus {
 /// Request of the API for the agent's status.
 #[derive(Debug)]
 pub struct StatusRequest {
-    /// The problems that the API's thread sees now; absent where it did not look.
+    /// The problems that the API's thread sees now; absent if it did not look.
     pub(crate) problems: Option<Vec<String>>,
     pub(crate) answer: oneshot::Sender<AgentStatus>,
 }

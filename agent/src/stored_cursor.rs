@@ -1,6 +1,6 @@
 //! A cursor in the journal as the only record of a keyspace, a log key.
 //!
-//! Not here: what is stored beside it, and when.
+//! Not here: what is stored with it, and when.
 
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{Keyspace, Op, Store, StoreError, log_key, log_seq};

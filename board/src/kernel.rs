@@ -9,7 +9,7 @@ use std::ffi::c_long;
 use std::mem::MaybeUninit;
 
 /// The kernel's bound on the error of the wall clock, in microseconds (`maxerror` of adjtimex(2)).
-/// `None` where a sandbox forbids the call.
+/// `None` if a sandbox forbids the call.
 pub(crate) fn max_error_us() -> Option<c_long> {
     let mut answer = MaybeUninit::<libc::timex>::zeroed();
     // SAFETY: all zeros is a valid `timex`, an integer struct; with `modes` 0 the call only reads.

@@ -78,7 +78,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The hottest zone that answers. `None` where no zone does: none exists, or all of them are
+    /// The hottest zone that answers. `None` if no zone does: none exists, or all of them are
     /// switched off or silent.
     pub fn hottest(&self) -> Option<(&Temperature, Celsius)> {
         let answering = |zone| Temperature::value(zone).map(|value| (zone, value));
@@ -87,7 +87,7 @@ impl Reading {
     }
 
     /// The least distance of a zone to its throttling temperature, in kelvin; negative above it.
-    /// `None` where no zone that answers states such a temperature.
+    /// `None` if no zone that answers states such a temperature.
     pub fn headroom(&self) -> Option<f64> {
         let zones = self.temperatures.iter();
         let distances = zones.filter_map(|zone| Some(zone.throttles_at?.0 - zone.value()?.0));
@@ -116,7 +116,7 @@ impl Temperature {
 /// Electrical power and its mode.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Power {
-    /// Power of the whole board; `None` where no rail measures it.
+    /// Power of the whole board; `None` if no rail measures it.
     pub total: Option<Milliwatts>,
     /// Rails of the board's power monitors, by name.
     pub rails: Vec<Rail>,
@@ -150,7 +150,7 @@ impl RailValue {
 pub struct PowerMode {
     /// Number of the mode, as `nvpmodel -m` takes it.
     pub id: u32,
-    /// Name of the mode; `None` where the board does not list it.
+    /// Name of the mode; `None` if the board does not list it.
     pub name: Option<Arc<str>>,
     /// The fastest mode of the board, where it is another one.
     pub faster: Option<FasterMode>,
@@ -168,7 +168,7 @@ pub struct FasterMode {
 pub struct Fan {
     /// Name by the kernel, such as `pwmfan`.
     pub name: Arc<str>,
-    /// Share of the full voltage; `None` where it is not set by pulses.
+    /// Share of the full voltage; `None` if it is not set by pulses.
     pub duty: Option<Percent>,
     /// Measured speed; `None` without a tachometer.
     pub speed: Option<Rpm>,

@@ -1,4 +1,4 @@
-//! Units of readings, one type each, so that a voltage can't stand where a current is meant.
+//! Units of readings, one type each, so that a voltage can't be used as a current.
 //!
 //! - Each serialises as its bare number; names of members say the unit.
 
@@ -69,7 +69,7 @@ const PLAUSIBLE: std::ops::RangeInclusive<f64> = -55.0..=150.0;
 
 impl Celsius {
     /// Converts the kernel's thousandths of a degree (Linux,
-    /// `Documentation/driver-api/thermal/sysfs-api.rst`); `None` where that is not plausible.
+    /// `Documentation/driver-api/thermal/sysfs-api.rst`); `None` if that is not plausible.
     pub fn from_millidegrees(value: f64) -> Option<Self> {
         let temperature = value / 1000.0;
         PLAUSIBLE

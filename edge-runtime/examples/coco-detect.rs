@@ -1,11 +1,10 @@
 //! Detects on every image of a COCO-format file and writes COCO-format results for an evaluator,
 //! such as pycocotools.
 //!
-//! `coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json
-//! [TILES|whole [plain]]`; see `tests/tools/coco-ap` and `tests/tools/people`. `plain` leaves dark
-//! pictures as they are.
-//! It runs the daemon's code. As in these networks' own COCO evaluation, scores down to 0.001 are
-//! kept and boxes are suppressed per class at 0.65. Times per stage go to standard error.
+//! `coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json [TILES|whole
+//! [plain]]`; see `tests/tools/coco-ap` and `tests/tools/people`. `plain` leaves dark pictures
+//! unchanged. It runs the daemon's code. As in these networks' own COCO evaluation, scores down to
+//! 0.001 are kept and boxes are suppressed per class at 0.65. Times per stage go to standard error.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -88,7 +88,7 @@ impl Api {
             .store(has_changed, Ordering::Relaxed);
     }
 
-    /// Facts that are no problem but may surprise.
+    /// Facts that are not a problem but may surprise.
     fn notes(&self) -> Vec<String> {
         let has_changed = self.has_config_changed.load(Ordering::Relaxed);
         let changed = has_changed.then_some(
@@ -156,8 +156,8 @@ impl Api {
     /// model is missing.
     pub fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
         check_count(run.images.len())?;
-        // Pictures among the parameters count too: about 150 MB in total. Masks have a bound of
-        // their own.
+        // Pictures among the parameters count too: about 150 MB in total. Masks have their own
+        // bound.
         let mut pixels_left = picture_file::MAX_PIXELS;
         let mut pictures = Vec::with_capacity(run.images.len());
         for (n, image) in run.images.iter().enumerate() {

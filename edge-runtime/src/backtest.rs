@@ -1,6 +1,6 @@
 //! Replays a pipeline on the detection history of its source: what it would have reported.
 //!
-//! - Everything behind the detector is the code of a deployed pipeline ([`Run`]), so the events are
+//! - Everything after the detector is the code of a deployed pipeline ([`Run`]), so the events are
 //!   those that it would have made. Nothing is journaled, stored, drawn or listed.
 //! - The detectors return what the history has of their model. A pipeline that needs another model,
 //!   several, or pixels is not replayed; the report says why.
@@ -250,7 +250,7 @@ fn latest_chunks(
 struct Replay {
     run: Run,
     spec: PipelineSpec,
-    /// What the detectors see next.
+    /// Frame that the detectors see next.
     shown: RecordedFrame,
     out: ReportWriter,
     until: Instant,

@@ -129,7 +129,7 @@ fn models_of(request: &Request, models: &Models) -> Result<Vec<String>, CameraTr
     Ok(names)
 }
 
-/// What this trial can't know.
+/// Limits of this trial.
 fn limits(taken: &Taken, finding: &Finding) -> Vec<String> {
     let mut notes = vec![
         "There is no ground truth: more objects are not always better. Look at the pictures before \

@@ -77,7 +77,7 @@ pub fn local(wall: Wall) -> LocalTime {
     local_time(&at.to_zoned(TimeZone::system()))
 }
 
-/// The box's local time at `wall`, for the schedules of rules; `None` where the clock was wrong.
+/// The box's local time at `wall`, for the schedules of rules; `None` if the clock was wrong.
 pub fn schedule_time(wall: Wall) -> Option<LocalTime> {
     (wall.quality != TimeQuality::Unsynced).then(|| local(wall))
 }
@@ -99,7 +99,7 @@ pub fn local_time(zoned: &Zoned) -> LocalTime {
     }
 }
 
-/// Largest difference of the wall clock and the monotonic one that is no setting of the clock.
+/// Largest difference of the wall clock and the monotonic one that is not a setting of the clock.
 pub const MAX_DRIFT: Duration = Duration::from_secs(2);
 
 /// How long a judgement of the clock holds, unless the clock is set.

@@ -343,8 +343,8 @@ impl Startup<'_> {
         LastRun { events, mark }
     }
 
-    /// The models of this box. Changes and measurements of back ends are of use to a daemon that
-    /// stays only: a run begins with the fastest one, and its state folder goes with it.
+    /// The models of this box. Only a long-running daemon profits from changes and measurements of
+    /// back ends: a run starts with the fastest one, and its state folder is temporary.
     fn models(&self, changes: ChangeEvents) -> Models {
         let child = ChildProgram::new(THIS_PROGRAM, Arc::clone(&self.is_stopping));
         if self.is_lasting {

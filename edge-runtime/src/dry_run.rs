@@ -44,7 +44,7 @@ const MAX_WALL: Duration = Duration::from_secs(120);
 const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval of checking the time and the caller.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// Why a trial ended that nobody waits for.
+/// Reason of a trial whose client is gone.
 const CALLER_IS_GONE: &str = "the caller of the trial is gone";
 /// Maximum number of listed events.
 const MAX_EVENTS: usize = 200;
@@ -261,7 +261,7 @@ fn take_frames(
     Ok(offered)
 }
 
-/// Ends the trial, which ends all visits: who is inside then is inside now.
+/// Ends the trial, which ends all visits: objects inside at the end are reported as inside.
 fn end(run: &mut Run, report: &mut DryRunReport) {
     let inside = run.results().zones;
     add_events(

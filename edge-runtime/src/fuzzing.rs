@@ -1,7 +1,7 @@
 //! Internal parsers, open to the fuzz targets in `tests` only.
 //!
-//! The records of the journal and the bodies of the API are private. A fuzzer that had to go
-//! through a store or a socket would try few inputs and never a damaged one.
+//! The records of the journal and the bodies of the API are private. Through a store or a socket, a
+//! fuzzer would try few inputs and never a damaged one.
 
 use axum::body::Bytes;
 use serde::de::DeserializeOwned;

@@ -280,7 +280,7 @@ fn read_picture(file: &Path) -> Result<Arc<RgbPixels>, ImageRunError> {
 }
 
 /// Wraps a picture as an input. Its id is the input's name and its index in a batch: steps with
-/// state treat each as a video of its own.
+/// state treat each as a separate video.
 fn image_input(pixels: &Arc<RgbPixels>, input: &str) -> ImageValue {
     let now = clock::wall().unix_ms as f64 / 1000.0;
     let meta = VideoMeta {

@@ -6,7 +6,7 @@
 //! - [`pipeline`]: detector, workflow, visits and rules for each frame
 //! - [`media`]: annotated videos and the preview window
 //! - [`journal`]: durable events, and the pipelines to run after a restart
-//! - [`coverage`]: when each pipeline watched, and what it could tell
+//! - [`coverage`]: when each pipeline watched, and what it could report
 //! - [`load`]: how much work the box does while it is hot
 //! - [`history`]: what detectors reported in the last day. [`backtest`]: replays a pipeline on it
 //! - [`board`]: what the sensors of the board read

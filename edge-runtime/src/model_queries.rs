@@ -1,7 +1,7 @@
 //! The commands `backends` and `model-bench`: what this box runs models on, and how fast.
 //!
-//! - Both are called by the runtime, which must not open libraries and models that nobody tried,
-//!   and by the command `watchkeeper`.
+//! - Both are called by the runtime, which must not open untested libraries and models, and by the
+//!   command `watchkeeper`.
 //! - The answer is one JSON object on standard output; a refusal is that of `model-check`.
 //! - For a runtime they have the limits of a model's check.
 

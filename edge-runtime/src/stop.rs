@@ -24,7 +24,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Starts listening on a thread of its own, so that a second interrupt always works. With
+    /// Starts listening on its own thread, so that a second interrupt always works. With
     /// `exit_with_parent`, the end of standard input stops the process too.
     ///
     /// # Errors

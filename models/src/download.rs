@@ -8,11 +8,11 @@
 //! - Bytes go to `NAME.onnx.part`. It is kept when the connection breaks and continued next time;
 //!   a part that no later attempt can continue is removed.
 //! - Only bytes of the same file are continued: the checksum proves it afterwards, or the server's
-//!   validator beforehand where no checksum is known.
+//!   validator beforehand if no checksum is known.
 //! - One process at a time writes a part.
 //! - The final name appears by rename, after size and checksum were right and the bytes were
 //!   synced.
-//! - Never more is written than the stated size, or [`MAX_BYTES`] where none is stated.
+//! - Never more is written than the stated size, or [`MAX_BYTES`] if none is stated.
 //! - A file of unknown checksum is placed only if the caller trusts it; its sum is recorded so that
 //!   a later change is noticed.
 //! - The files of one model get their names together ([`place_all`]).
@@ -43,8 +43,8 @@ pub const MAX_BYTES: u64 = 1 << 30;
 pub struct Rest {
     /// Bytes that are here.
     pub offset: u64,
-    /// What the server must still call the file for its rest to fit (`If-Range`, RFC 9110 section
-    /// 13.1.5).
+    /// Validator that the server must still use for the file, so that its rest fits (`If-Range`,
+    /// RFC 9110 section 13.1.5).
     pub validator: Option<String>,
 }
 
@@ -316,7 +316,7 @@ impl Download {
         }
     }
 
-    /// Removes the part with its validator; a part that was removed before is no error.
+    /// Removes the part with its validator; a part that was removed before is not an error.
     fn remove_part(&self) -> Result<(), DownloadError> {
         self.note_validator(None)?;
         match fs::remove_file(&self.part) {
@@ -386,7 +386,7 @@ impl Checked {
 /// Gives the files of one model their names; the network, at `network` or the last of them, after
 /// all others.
 ///
-/// An earlier network loses its name first, so no network is ever found beside files of another
+/// An earlier network loses its name first, so no network is ever found with files of another
 /// version. A cut in between leaves an absent model, and files that the next pull need not fetch
 /// again. A network that is not among `checked` keeps its name if none of them can be placed.
 ///

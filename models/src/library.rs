@@ -51,7 +51,7 @@ pub enum LibraryError {
         arch: String,
         url: String,
     },
-    /// A file that is no known package.
+    /// A file that is not a known package.
     #[error("{path} has sha256 {found}, which is not that of {wanted}; copy {url}")]
     OtherFile {
         path: PathBuf,

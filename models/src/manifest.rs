@@ -37,11 +37,10 @@ pub struct Manifest {
     pub decode: Decode,
     /// Suppression of overlapping boxes; absent when the network needs none.
     pub nms: Option<Nms>,
-    /// Lowest score to report, `0.0..=1.0`, unless the caller sets one; 0 where there are no
-    /// scores.
+    /// Lowest score to report, `0.0..=1.0`, unless the caller sets one; 0 if there are no scores.
     pub confidence: f32,
-    /// Class names by class id; an empty name marks an unused id. Empty where there are no classes,
-    /// or where a step names them.
+    /// Class names by class id; an empty name marks an unused id. Empty if there are no classes, or
+    /// where a step names them.
     pub labels: Arc<[Arc<str>]>,
     /// Classes to watch where a user names none; empty: those of [`crate::labels::MOVING`], or all.
     pub watch: Vec<String>,
@@ -62,7 +61,7 @@ pub struct Manifest {
 pub struct Part {
     /// File name; never a path.
     pub file: String,
-    /// Checksum; absent where it is not a recorded fact.
+    /// Checksum; absent if it is not a recorded fact.
     pub sha256: Option<Sha256Sum>,
     /// Size in bytes, where known.
     pub bytes: Option<u64>,
@@ -150,7 +149,7 @@ pub enum Cover {
 pub struct ModelFile {
     /// Address where it is published.
     pub url: Option<String>,
-    /// Checksum; absent where it is not a recorded fact.
+    /// Checksum; absent if it is not a recorded fact.
     pub sha256: Option<Sha256Sum>,
     /// Size in bytes.
     pub bytes: Option<u64>,

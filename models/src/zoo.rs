@@ -5,12 +5,12 @@
 //! manifest names besides, such as a vocabulary.
 //!
 //! - A name means one manifest: the user's own before a built-in one, that of an earlier folder
-//!   before that of a later one. New files go to the first folder.
+//!   before that of a later one. New files are stored in the first folder.
 //! - A bad manifest of a user does not affect the others.
 //! - A file placed by `pull` or `add` had the right checksum, or one that the user trusted. A crash
 //!   leaves no file under a name or checksum that is not its own.
-//! - Files that others put here, or change, are used as they are; only [`Zoo::verify`] reads them
-//!   in full.
+//! - Files that others put here, or change, are used unchanged; only [`Zoo::verify`] reads them in
+//!   full.
 
 mod add;
 mod error;

@@ -164,7 +164,7 @@ impl Api {
     /// Reads a stream of events until `is_enough` accepts one or the stream ends.
     ///
     /// # Errors
-    /// If the request is refused or the answer is no event stream.
+    /// If the request is refused or the answer is not an event stream.
     pub fn follow(
         &self,
         method: &str,

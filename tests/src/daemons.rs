@@ -28,7 +28,7 @@ pub const FAILED: i32 = 1;
 pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe()?;
     let folder = exe.parent().context("this runs outside a target folder")?;
-    // Tests lie in a folder of their own, one level below.
+    // Tests lie in their own folder, one level below.
     let folder = match folder.file_name() {
         Some(name) if name == "deps" => folder.parent().unwrap_or(folder),
         _ => folder,

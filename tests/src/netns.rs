@@ -1,4 +1,4 @@
-//! Tests with a network of their own: a namespace with one interface that carries multicast.
+//! Tests with their own network: a namespace with one interface that carries multicast.
 //!
 //! Its datagrams stay there. Such a test needs `ip` besides what a [`namespace`](super::namespace)
 //! needs.

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/nvmm/nvmm.c");
 
-/// Plugin in a folder of its own, for processes that are started with [`NvmmPlugin::variables`].
+/// Plugin in its own folder, for processes that are started with [`NvmmPlugin::variables`].
 #[derive(Debug)]
 pub struct NvmmPlugin {
     folder: TempDir,
@@ -43,7 +43,7 @@ impl NvmmPlugin {
         Ok(Some(Self { folder }))
     }
 
-    /// Environment in which GStreamer finds the plugin; the system's registry stays as it is.
+    /// Environment in which GStreamer finds the plugin; the system's registry stays unchanged.
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {
         [
             ("GST_PLUGIN_PATH", self.folder.path().to_owned()),

@@ -1,4 +1,4 @@
-//! A user at the command line of a box under test, with a home of their own.
+//! A user at the command line of a box under test, with their own home.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -71,7 +71,7 @@ pub fn ask(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
 /// Runs `watchkeeper ask --json`; returns exit code, objects of standard output, standard error.
 ///
 /// # Errors
-/// If the command can't be started, or its output is no JSON.
+/// If the command can't be started, or its output is not JSON.
 pub fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)> {
     let arguments = [arguments, &["--json"]].concat();
     let out = ask(bench, &arguments)?;

@@ -52,7 +52,7 @@ struct Proposal {
     path: String,
     /// Name of its pipeline.
     pipeline: String,
-    /// What was tried of it.
+    /// Trial of the proposal.
     trial: Value,
 }
 
@@ -97,7 +97,7 @@ pub fn meter(
     let stored = (journal_bytes(bench)? - bytes_before) / new;
     let events = Estimate::of_events(backtest.events).scaled(1.0 / backtest.covered_s);
     let opinions_a_second = backtest.escalated.scaled(1.0 / backtest.covered_s);
-    // What the proposal calls unknown or free is no line.
+    // What the proposal calls unknown or free is not a line.
     let exact = |number: Option<f64>| number.map(Estimate::exact);
     let usd = price.model_usd_an_opinion.filter(|usd| *usd > 0.0);
     let lines = [

@@ -1,4 +1,4 @@
-//! RTSP camera in a process of its own, so that a test can control and kill it.
+//! RTSP camera in its own process, so that a test can control and kill it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

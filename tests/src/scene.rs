@@ -90,7 +90,7 @@ pub fn deploy_rules(bench: &Bench, rules: &[Value]) -> anyhow::Result<()> {
     deploy_on(bench, "watch", "street", STREET, rules)
 }
 
-/// Deploys the pipeline `id` on a camera of its own at `uri` with these rules, which may refer to
+/// Deploys the pipeline `id` on its own camera at `uri` with these rules, which may refer to
 /// [`TRACKED`].
 ///
 /// # Errors

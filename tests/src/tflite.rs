@@ -325,7 +325,7 @@ fn write_table(file: &mut Vec<u8>, table: &Table) -> usize {
     at
 }
 
-/// Writes the offset from a place to a target behind it.
+/// Writes the offset from a place to a target after it.
 fn point(file: &mut [u8], place: usize, target: usize) {
     file[place..place + 4].copy_from_slice(&number(target - place).to_le_bytes());
 }

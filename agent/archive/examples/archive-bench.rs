@@ -1,4 +1,5 @@
-//! Benchmark of queries over many entries, beside a linear scan in memory and SQLite with indices.
+//! Benchmark of queries over many entries, compared with a linear scan in memory and SQLite with
+//! indices.
 //!
 //!     cargo run --release -p watchkeeper-archive --example archive-bench [ENTRIES [NUMBERS]]
 //!
@@ -12,7 +13,7 @@
 //!   one core busy.
 //! - It prints the memory of the archive alone, before the others have their copies: resident
 //!   memory after the fill and after the first query by likeness.
-//! - At last it changes embeddings, alone and beside queries by likeness: how long a change waits.
+//! - At last it changes embeddings, alone and during queries by likeness: how long a change waits.
 #![allow(clippy::print_stdout, reason = "a command's output")]
 
 use std::error::Error;
@@ -37,7 +38,7 @@ const CAMERAS: [&str; 8] = [
 ];
 const CLASSES: [&str; 5] = ["car", "truck", "person", "bicycle", "dog"];
 const TIMES: usize = 10;
-/// Embeddings that are changed, alone and beside queries.
+/// Embeddings that are changed, alone and during queries.
 const CHANGES: usize = 200;
 const PAGE: usize = 1_000;
 /// Event of the first entry.

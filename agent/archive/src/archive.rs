@@ -203,7 +203,7 @@ impl Archive {
         self.blocking(stage).await
     }
 
-    /// Adds references to media of the runtime, and the journal's cursor behind them.
+    /// Adds references to media of the runtime, and the journal's cursor after them.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -434,7 +434,8 @@ impl Archive {
         Ok(removed.names.len())
     }
 
-    /// Copies to the object tier and deletes there, for ever; ends at once without one.
+    /// Copies to the object tier and deletes there, without end; returns at once without such a
+    /// tier.
     pub async fn serve_objects(&self) {
         if let Some(objects) = &self.0.objects {
             objects.serve(&self.0.durable).await;

@@ -1,7 +1,7 @@
-//! The fast tiers together: memory, then memcached where there is one.
+//! The fast tiers together: memory, then memcached if there is one.
 //!
 //! - A copy counts only if it has the SHA-256 that was asked for.
-//! - A tier that fails is one without the content: reads go on to the disk.
+//! - A tier that fails counts as one without the content: reads continue with the disk.
 //! - Hits and misses are those of reads. A search for a copy that repairs a content counts errors
 //!   only.
 //! - A removal names each tier and server that did not answer, and so may still have a copy.
@@ -31,7 +31,7 @@ pub(crate) struct Copies {
     shared_counts: TierCounts,
 }
 
-/// What a removal found.
+/// Result of removing copies.
 #[derive(Debug, Default)]
 pub(crate) struct RemovedCopies {
     /// Removed copies by tier.

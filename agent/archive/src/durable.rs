@@ -48,7 +48,7 @@ pub struct Durable {
     vectors: VectorCache,
 }
 
-/// What a change removed.
+/// Entries and contents that a change removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removed {
     pub names: Vec<EntryName>,
@@ -139,8 +139,8 @@ impl Durable {
         self.blobs.stage(self.limits.largest())
     }
 
-    /// Makes a content an entry, durable when this returns. An entry of that name is replaced;
-    /// a protected one with this content stays as it is, with its metadata.
+    /// Makes a content an entry, durable when this returns. An entry of that name is replaced; a
+    /// protected one with this content stays unchanged, with its metadata.
     ///
     /// # Errors
     /// If a field is invalid, the name is protected, protected entries leave no room, or the disk
@@ -199,7 +199,7 @@ impl Durable {
         }
     }
 
-    /// Adds references to media of the runtime, and the journal's cursor behind them, in one step.
+    /// Adds references to media of the runtime, and the journal's cursor after them, in one step.
     /// An entry of such a name that is stored stays.
     ///
     /// # Errors
@@ -255,8 +255,9 @@ impl Durable {
     ) -> Result<Removed, Uncommitted> {
         gone.iter()
             .for_each(|name| on_disk::delete_entry(&mut batch, name));
-        // Contents that lose their last entry are known only after the changes; those are made on
-        // the index, which nobody may see before the commit: so the lock is held over it.
+        // Contents that lose their last entry are known only after the changes; these are made on
+        // the index, which no reader may see before the commit. So the lock is held over the
+        // commit.
         let mut index = self.index();
         let changed = gone.iter().chain(put.iter().map(|entry| &entry.name));
         let before = changed.filter_map(|name| index.slot(name).cloned());

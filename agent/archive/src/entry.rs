@@ -19,9 +19,9 @@ pub const MAX_FIELD: usize = 256;
 pub const MAX_TEXT: usize = 4_096;
 /// Most tracks, codes or labels of an entry.
 pub const MAX_ITEMS: usize = 64;
-/// Most bytes of all texts of one entry's metadata; numbers come beside it.
+/// Most bytes of all texts of one entry's metadata, numbers not included.
 pub const MAX_METADATA_BYTES: usize = 16 << 10;
-/// Bytes of a record beside names, texts and numbers.
+/// Bytes of a record in addition to names, texts and numbers.
 const RECORD_BYTES: usize = 400;
 /// Bytes of the number of a track in a record.
 const TRACK_BYTES: usize = 14;
@@ -49,7 +49,7 @@ pub enum Content {
     Media(String),
 }
 
-/// What a picture file says of itself.
+/// Metadata in a picture file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exif {
@@ -76,7 +76,7 @@ pub enum TimeSource {
     Exif,
 }
 
-/// What is known of a content. All of it may be absent.
+/// Metadata of a content. All of it may be absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Metadata {
@@ -192,7 +192,7 @@ impl Metadata {
     }
 }
 
-/// What an ingest says of a content.
+/// Metadata that an ingest states.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEntry {
     pub name: EntryName,

@@ -53,12 +53,12 @@ pub enum ArchiveError {
     )]
     Full {
         needed: String,
-        /// Begins with a comma where there is one more.
+        /// Begins with a comma if there is one more.
         remedy: &'static str,
     },
     #[error("the disk of the archive has {free} bytes free and {needed} are needed; free some")]
     Disk { free: u64, needed: u64 },
-    /// What a request asks for is not permitted or not possible here.
+    /// The request is not permitted or not possible here.
     #[error("{0}")]
     Refused(String),
     /// A source could not be read.

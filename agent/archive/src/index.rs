@@ -26,7 +26,7 @@ pub(crate) struct BlobUse {
     pub(crate) uses: u64,
 }
 
-/// What entries have in common, with the number of its uses.
+/// Values that entries share, with the number of their uses.
 type Uses<K> = BTreeMap<K, u64>;
 /// The same for what is in memory once.
 type Shared<T> = Uses<Arc<T>>;
@@ -163,7 +163,7 @@ impl Index {
     }
 
     /// At most `max` entries that fulfil the conditions, as far as is known, in the order of the
-    /// query behind `begin`; and how many do.
+    /// query after `begin`; and how many do.
     pub(crate) fn select(
         &self,
         wanted: &Conditions<'_>,
@@ -192,7 +192,7 @@ impl Index {
         (first.map(|slot| Arc::clone(slot)).collect(), found.len())
     }
 
-    /// What entries that have not expired have in common.
+    /// Shared facts of the entries that have not expired.
     pub(crate) fn facts(&self, now_us: i64) -> Vec<&Facts> {
         let mut expired = BTreeMap::<&Facts, u64>::new();
         let due = self.expiring.iter().take_while(|(at, _)| *at <= now_us);
@@ -294,7 +294,7 @@ impl Index {
         entries.take_while(move |slot| slot.name().collection() == collection)
     }
 
-    /// At most `max` stored entries behind a name, in the order of names.
+    /// At most `max` stored entries after a name, in the order of names.
     pub(crate) fn stored_from(&self, from: Bound<&EntryName>, max: usize) -> Vec<Arc<Slot>> {
         let stored = self.in_order_of_names(from).filter(|slot| slot.is_stored);
         stored.take(max).cloned().collect()

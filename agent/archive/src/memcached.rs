@@ -2,7 +2,7 @@
 //!
 //! - A content belongs to one server by its hash; while that is down, to the next one.
 //! - One connection a server. A request that fails or times out closes it; one that finds it busy
-//!   ends with [`TierError::Busy`], and is no failure of the server.
+//!   ends with [`TierError::Busy`], and is not a failure of the server.
 //! - A removal asks every server, and names those that did not answer.
 //! - A value may come from anybody who reaches the server: the caller checks its hash.
 
@@ -150,7 +150,7 @@ impl MemcachedTier {
     }
 }
 
-/// What one server did with a request.
+/// Outcome of a request at one server.
 enum Asked {
     /// Its connection was not free in time; it was not asked.
     Busy,

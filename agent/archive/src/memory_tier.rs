@@ -1,7 +1,8 @@
 //! The fast tier in memory: GreedyDual-Size-Frequency (Cherkasova, HP Labs 1998).
 //!
 //! - The priority of a content is `age + uses · cost / bytes`; the lowest is evicted, and its
-//!   priority becomes the age. So small, often used and expensive contents stay, and none for ever.
+//!   priority becomes the age. So small, often used and expensive contents stay longer, but none
+//!   stays without end.
 //! - The bytes of all contents never exceed the bound. A content that is less worth than all it
 //!   would evict is still taken: the next eviction decides.
 

@@ -78,12 +78,12 @@ impl EntryName {
         Ok(Self(format!("{collection}/{name}").into()))
     }
 
-    /// Makes what comes before every name in the order of names; it is none itself.
+    /// A text before every name in the order of names; it is not a valid name.
     pub(crate) fn before_all() -> Self {
         Self("".into())
     }
 
-    /// Makes what comes behind every name; it is none itself.
+    /// A text after every name; it is not a valid name.
     pub(crate) fn behind_all() -> Self {
         Self("~".into())
     }

@@ -105,7 +105,7 @@ impl ObjectQueue {
         self.tier.max_bytes()
     }
 
-    /// Does tasks for ever.
+    /// Does tasks without end.
     pub(crate) async fn serve(&self, durable: &Arc<Durable>) {
         let (mut retries, mut reported) = (Retries::default(), None);
         loop {

@@ -23,7 +23,7 @@ const CURSOR: &[u8] = b"cursor";
 const COMPLETE: &[u8] = b"complete";
 const OBJECT_PLACE: &[u8] = b"objects";
 
-/// What the object tier has still to do with a content.
+/// Pending task of the object tier for one content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectTask {
     Copy,
@@ -93,7 +93,7 @@ pub(crate) fn cursor(store: &dyn Store) -> Result<u64, StoreError> {
     Ok(number.map_or(0, u64::from_be_bytes))
 }
 
-/// Records whether a file without an entry belongs to nobody.
+/// Records whether a file without an entry may be deleted.
 pub(crate) fn put_complete(batch: &mut Batch, is_complete: bool) {
     change(batch, STATE, COMPLETE, is_complete.then(Vec::new));
 }
@@ -102,13 +102,13 @@ pub(crate) fn is_complete(store: &dyn Store) -> Result<bool, StoreError> {
     Ok(store.get(STATE, COMPLETE)?.is_some())
 }
 
-/// Records the place of the object tier; `None` where there is none.
+/// Records the place of the object tier; `None` if there is none.
 pub(crate) fn put_object_place(batch: &mut Batch, place: Option<&str>) {
     let place = place.map(|place| place.as_bytes().to_vec());
     change(batch, STATE, OBJECT_PLACE, place);
 }
 
-/// Reads the place of the object tier; `None` where there was none.
+/// Reads the place of the object tier; `None` if there was none.
 pub(crate) fn object_place(store: &dyn Store) -> Result<Option<String>, StoreError> {
     let stored = store.get(STATE, OBJECT_PLACE)?;
     Ok(stored.and_then(|place| String::from_utf8(place).ok()))

@@ -98,7 +98,7 @@ pub struct Query {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub like_picture: Option<String>,
     pub order: Order,
-    /// Continue behind the entry of this name, in the order of the answer.
+    /// Continue after the entry of this name, in the order of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub after: Option<EntryName>,

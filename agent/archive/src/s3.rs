@@ -35,13 +35,13 @@ const MIN_BYTES_PER_S: u64 = 125_000;
 /// Validity of a signature. A store refuses a box whose clock is off by more.
 const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
 
-/// What a request needs beside its address. An error is a sentence.
+/// Credentials and connection of a request. An error is a sentence.
 pub trait S3Access: fmt::Debug + Send + Sync {
     fn client(&self) -> BoxFuture<'_, Result<reqwest::Client, String>>;
     fn secret_key(&self) -> Result<SecretString, String>;
 }
 
-/// Where the object tier is.
+/// Location of the object tier, and its access.
 #[derive(Debug, Clone)]
 pub struct S3Settings {
     /// Addresses of the store, without the bucket.

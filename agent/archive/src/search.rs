@@ -116,7 +116,7 @@ fn by_likeness(
     answer(durable, found, matched, wanted.limit, now)
 }
 
-/// Returns the entry behind which an answer begins.
+/// Returns the entry after which an answer begins.
 fn find_begin(
     durable: &Durable,
     after: &EntryName,
@@ -132,7 +132,7 @@ fn find_begin(
 }
 
 /// Returns at least `max` entries that fulfil the conditions, or all, in the order of the query
-/// behind `begin`; and how many do.
+/// after `begin`; and how many do.
 fn select(
     durable: &Durable,
     wanted: &Conditions<'_>,
@@ -159,8 +159,8 @@ fn select(
     Ok((slots, matched))
 }
 
-/// Reads the entries of an answer; `matched` is how many there are. The next answer continues
-/// behind the last entry that was read: a later one may be gone.
+/// Reads the entries of an answer; `matched` is how many there are. The next answer continues after
+/// the last entry that was read: a later one may be gone.
 fn answer(
     durable: &Durable,
     found: impl Iterator<Item = (Option<f64>, Arc<Slot>)>,

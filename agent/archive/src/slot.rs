@@ -17,7 +17,7 @@ use crate::name::EntryName;
 /// and its name.
 pub(crate) type Place = (Reverse<Timestamp>, EntryName);
 
-/// What many entries have in common. Camera, class and zone are in lower case.
+/// Facts that many entries share. Camera, class and zone are in lower case.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Facts {
     pub(crate) camera: Option<String>,
@@ -33,8 +33,8 @@ pub(crate) const LABEL: char = 'l';
 /// Text, code, key or value of a label, in lower case.
 pub(crate) const TEXT: char = 'x';
 
-/// What an entry has for itself, for conditions on it: one allocation, a line for each value. A
-/// line begins with its kind; no value has a line feed.
+/// Values of a single entry, for conditions on it: one allocation, a line for each value. A line
+/// begins with its kind; no value has a line feed.
 #[derive(Debug)]
 pub(crate) struct Details(Box<str>);
 
@@ -80,7 +80,7 @@ impl Details {
     }
 }
 
-/// What the index keeps of one entry; all its orders share it.
+/// The index's data about one entry; all its orders share it.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) place: Place,

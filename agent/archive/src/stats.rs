@@ -71,8 +71,8 @@ pub struct Stats {
     pub contents: u64,
     /// Bytes of the contents.
     pub bytes: u64,
-    /// Files without an entry that the last start kept because records were lost. Their bytes come
-    /// beside `bytes`.
+    /// Files without an entry that the last start kept because records were lost. `bytes` does not
+    /// include their bytes.
     pub orphans_kept: u64,
     pub max_bytes: u64,
     /// Bytes of the records of entries, and those of references; both about.

@@ -40,7 +40,7 @@ pub struct EndpointHealth {
     pub error: Option<String>,
 }
 
-/// What a removal found.
+/// Result of removing a content from a tier.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removal {
     pub was_there: bool,

@@ -25,8 +25,8 @@ const MAX_BYTES: usize = 128 << 20;
 /// Entries that are compared while changes of embeddings wait.
 const SLOTS: usize = 4_096;
 
-/// Begin of a record of the store: JSON on one line. Behind it stand the numbers of the embedding,
-/// a byte each, from -127 to 127; the largest is one of these.
+/// Begin of a record of the store: JSON on one line. After it come the numbers of the embedding, a
+/// byte each, from -127 to 127; the largest is one of these.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) digest: String,
@@ -85,7 +85,7 @@ impl Packed {
         Self { numbers, squares }
     }
 
-    /// Cosine of the angle to the numbers of a record with this sum of squares; `None` where one
+    /// Cosine of the angle to the numbers of a record with this sum of squares; `None` if one
     /// vector has no direction, or another length.
     fn cosine(&self, numbers: &[u8], squares: i32) -> Option<f64> {
         let scale = (f64::from(self.squares) * f64::from(squares)).sqrt();

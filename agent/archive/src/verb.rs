@@ -1,5 +1,5 @@
-//! The verbs as data: what a command, a route or a tool asks, and the answer. Tools of jobs go over
-//! the routes.
+//! The verbs as data: what a command, a route or a tool asks, and the answer. Tools of jobs use the
+//! routes.
 //!
 //! | verb | durable tier | fast tiers | object tier |
 //! |---|---|---|---|
@@ -46,7 +46,7 @@ pub struct Ingest {
     pub options: IngestOptions,
 }
 
-/// What an ingest says of a content.
+/// Metadata that an ingest states.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IngestOptions {
@@ -92,7 +92,7 @@ pub enum Verb {
     Stats,
 }
 
-/// What was done with fast tiers.
+/// Result of an operation on fast tiers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pruned {
     /// Entries that were named; they stay in the durable tier.
@@ -104,7 +104,7 @@ pub struct Pruned {
     pub unreachable: Vec<String>,
 }
 
-/// What was destroyed.
+/// Destroyed entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Destroyed {
     pub entries: u64,
@@ -120,7 +120,7 @@ pub struct Destroyed {
 /// Answer of a query in plain words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Found {
-    /// What the words were understood as.
+    /// The query that the words mean.
     pub query: Query,
     #[serde(flatten)]
     pub matches: Matches,

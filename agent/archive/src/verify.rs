@@ -3,7 +3,7 @@
 //! - A damaged content is replaced by its copy from any other tier that has one.
 //! - A content that can't be read is like a damaged one. A tier that does not answer may have a
 //!   copy: such an entry is named apart, and kept.
-//! - What is destroyed or replaced meanwhile is no damage.
+//! - What is destroyed or replaced meanwhile is not damage.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 512 << 20;
 /// Entries after which one call ends.
 const MAX_ENTRIES: usize = 1_000;
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Verified {
     /// Contents that were read.
@@ -52,7 +52,7 @@ pub struct Verified {
 }
 
 impl Archive {
-    /// Verifies the contents of the entries behind `after`, in the order of names, until
+    /// Verifies the contents of the entries after `after`, in the order of names, until
     /// [`MAX_BYTES`] are read.
     ///
     /// # Errors

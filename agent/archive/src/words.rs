@@ -1,6 +1,6 @@
 //! Queries in plain words, by rules. Sans-IO.
 //!
-//! - Names are those that entries have; a word that is none of them is not guessed.
+//! - Names are those that entries have; any other word is not guessed.
 //! - A word with two senses has the one that its neighbours name: `camera`, or `in` a collection.
 //!   Without those a class comes before a camera, and `clips` are videos.
 //! - Every word counts: a request with a word that is neither read nor one of the [`FILLERS`] is
@@ -337,7 +337,7 @@ impl Reader<'_> {
         kind(word).is_some() || singulars(word).any(|form| self.known.classes.contains(&form))
     }
 
-    /// Takes the word of an order, and "first" behind it.
+    /// Takes the word of an order, and "first" after it.
     fn take_order(&mut self, order: Order) -> usize {
         self.order = Some(order);
         1 + usize::from(self.word(1) == "first")

@@ -25,7 +25,7 @@ const MAX_REMEMBERED: usize = 1_024;
 /// Pause before the runtime is asked again.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// What a session shows.
+/// An alert of a session.
 #[derive(Debug, Clone, Copy)]
 pub enum Alert<'a> {
     Event(&'a Event),
@@ -138,7 +138,7 @@ pub async fn follow(client: RuntimeClient, mut show: impl FnMut(Alert<'_>)) {
     }
 }
 
-/// Returns a feed behind the last record, once the runtime answers.
+/// Returns a feed after the last record, once the runtime answers.
 async fn from_the_end(client: &RuntimeClient) -> EventFeed {
     loop {
         if let Ok(health) = client.health().await {

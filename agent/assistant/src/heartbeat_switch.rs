@@ -26,7 +26,7 @@ const FILE: &str = "heartbeat.paused";
 /// Whether the heartbeat runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct HeartbeatStatus {
-    /// Seconds between two heartbeats; absent where none is configured.
+    /// Seconds between two heartbeats; absent if none is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_s: Option<u64>,
     pub paused: bool,
@@ -58,7 +58,7 @@ impl HeartbeatStatus {
 
 /// Shows and sets the switch from a session.
 pub trait HeartbeatControl: Send + Sync {
-    /// Pauses or resumes the heartbeat, or leaves it as it is; returns its status.
+    /// Pauses or resumes the heartbeat, or leaves it unchanged; returns its status.
     ///
     /// # Errors
     /// A sentence for the user.
@@ -94,7 +94,7 @@ impl HeartbeatSwitch {
     /// Pauses or resumes the heartbeat, and records it by `trace`.
     ///
     /// # Errors
-    /// I/O errors; the switch is then as it was, unless only its folder could not be synced.
+    /// I/O errors; the switch is then unchanged, unless only its folder could not be synced.
     pub fn set(&self, paused: bool, trace: &Trace, now: Timestamp) -> io::Result<HeartbeatStatus> {
         let before = self.status();
         if before.paused == paused {

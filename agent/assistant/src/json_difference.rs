@@ -1,7 +1,7 @@
 //! Where two JSON values differ.
 //!
-//! Members of objects are compared by name, and so are the items of a list that all have a name of
-//! their own, such as the steps of a workflow.
+//! Members of objects are compared by name, and so are the items of a list that all have their own
+//! name, such as the steps of a workflow.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ fn collect<'v>(
     }
 }
 
-/// The members of an object, or of a list of items with a name of their own each.
+/// The members of an object, or of a list of items with their own name each.
 fn members(value: &Value) -> Option<Vec<(&str, &Value)>> {
     match value {
         Value::Object(fields) => Some(fields.iter().map(|(name, v)| (name.as_str(), v)).collect()),

@@ -1,7 +1,7 @@
 //! The configured LLM client: opens it on first use, with its key, its limits and its ledger, and
 //! asks it with a trace.
 //!
-//! - A question is audited as `model`, or as `model_away` where there is no reply; a failed attempt
+//! - A question is audited as `model`, or as `model_away` if there is no reply; a failed attempt
 //!   before it as `model_again`.
 //! - Nothing is opened before the first use, so an error in `[llm]` stops nothing else.
 //! - Every error is one sentence without the key.
@@ -96,7 +96,7 @@ pub struct LazyLlmClient {
 
 #[derive(Debug, Default)]
 struct Opened {
-    /// Absent before the first use, and where it is not kept.
+    /// Absent before the first use, and if it is not kept.
     client: Option<Client>,
     /// One ledger for all clients: a second one on its store would contradict it.
     ledger: Weak<Ledger>,
@@ -112,7 +112,7 @@ impl LazyLlmClient {
         }
     }
 
-    /// A client that closes when nobody uses it, so that other processes of the user can open the
+    /// A client that closes when it is unused, so that other processes of the user can open the
     /// ledger's store. Each time it is opened its circuit breakers start closed.
     pub fn closing_between_uses(config: LlmConfig) -> Self {
         Self {
@@ -166,8 +166,8 @@ pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
     Ok(catalogue)
 }
 
-/// Says why no job can use the model that `blueprint` names; `None` where one can, where it names a
-/// size, or where no provider is configured.
+/// Says why no job can use the model that `blueprint` names; `None` if one can, where it names a
+/// size, or if no provider is configured.
 pub fn refused_model(blueprint: &Blueprint, config: Option<&LlmConfig>) -> Option<String> {
     let (named, config) = blueprint.named_model.as_ref().zip(config)?;
     let configured: Vec<&str> = config.providers().map(|p| p.provider.as_str()).collect();

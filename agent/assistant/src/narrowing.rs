@@ -1,11 +1,11 @@
 //! Narrows a rule by the answers of people: the ignored areas or the lowest score that remove the
 //! most rejected events and nearly no approved one.
 //!
-//! - Chosen on the older two thirds of the answers, and proposed only where it holds on the newest
-//!   third: there it loses no more than [`MAX_LOST`] of the approved events, and removes at least
-//!   half the share of rejected ones that it removes of the older.
+//! - It is chosen on the older two thirds of the answers, and proposed only if the newest third
+//!   confirms it: there it loses no more than [`MAX_LOST`] of the approved events, and removes at
+//!   least half the share of rejected ones that it removes of the older.
 //! - Pure; changes nothing by itself.
-//! - Not here: hours and dwell times. Few answers can't tell that nothing ever happens at night.
+//! - Not here: hours and dwell times. A few answers can't show that nothing ever happens at night.
 //!   And a gate on the confidence: docs/design/reviews.md has what it lost.
 
 mod areas;
@@ -26,16 +26,16 @@ const MIN_APPROVED: usize = 3;
 /// Fewest rejected events among the older answers.
 const MIN_REJECTED: usize = 3;
 
-/// What a rule is changed by.
+/// A change of a rule that removes false events.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Narrowing {
     /// Areas to ignore, normalised `[x_min, y_min, x_max, y_max]`.
     pub ignore: Vec<[f64; 4]>,
     /// Lowest score of an object.
     pub min_score: Option<f64>,
-    /// What it removes of the events that it was chosen on.
+    /// Removed events among those that it was chosen on.
     pub older: Removed,
-    /// What it removes of the events that it was checked on.
+    /// Removed events among those that it was checked on.
     pub newer: Removed,
 }
 
@@ -66,7 +66,7 @@ pub enum NotNarrowed {
 /// Finds the narrowing of `rule` by `answers` about its events.
 ///
 /// # Errors
-/// Why the rule stays as it is.
+/// Why the rule stays unchanged.
 pub fn narrow(rule: &RuleSpec, answers: &[RuleAnswer]) -> Result<Narrowing, NotNarrowed> {
     if answers.len() < MIN_ANSWERS {
         return Err(NotNarrowed::FewAnswers(answers.len()));
@@ -114,7 +114,7 @@ impl Narrowing {
         is_below || self.ignore.iter().any(is_ignored)
     }
 
-    /// What it removes of the answered events, one sentence for each part of them.
+    /// The removed answered events, one sentence for the older and one for the newer.
     pub fn sentences(&self) -> [String; 2] {
         [
             format!("chosen on the older answers: {}", self.older.sentence()),

@@ -2,9 +2,9 @@
 //!
 //! - The embedder is chosen once and logged once. A model that can't be used costs only what it
 //!   would have found.
-//! - With [`Notes::in_background`] nobody waits for the model: until it is loaded, the hashed
+//! - With [`Notes::in_background`] no caller waits for the model: until it is loaded, the hashed
 //!   embedder replaces it. With [`Notes::checked`] the first use waits.
-//! - Nobody waits for embeddings. The worker computes [`BATCH`] at a time, outside the lock, and
+//! - No caller waits for embeddings. The worker computes [`BATCH`] at a time, outside the lock, and
 //!   pauses as long as it worked, so it uses half a core at most. It ends when it is done, or when
 //!   the notes are dropped.
 
@@ -33,7 +33,7 @@ const LOADER: &str = "memory-model";
 /// Name of the worker thread.
 const WORKER: &str = "memory-vectors";
 
-/// What computes the embeddings of notes, and why.
+/// Embedder of the notes, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]
 #[schema(as = Vectors)]

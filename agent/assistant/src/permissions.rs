@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_config::PermissionsConfig;
 pub use watchkeeper_config::ToolEffect as Effect;
 
-/// Where a request came in.
+/// Where a request came in from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entrypoint {
@@ -40,7 +40,7 @@ impl Entrypoint {
     }
 }
 
-/// What the tools of one request may do.
+/// Permissions of the tools of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPermissions {
     pub entrypoint: Entrypoint,

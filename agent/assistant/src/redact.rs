@@ -110,7 +110,7 @@ fn replace_in_payload(name: &str, value: &Value, mask: &mut dyn FnMut(&str) -> S
     }
 }
 
-/// Parses a text that is a JSON object or list, such as a tool's arguments. Field names tell the
+/// Parses a text that is a JSON object or list, such as a tool's arguments. Field names show the
 /// secrets in it.
 pub fn structured(text: &str) -> Option<Value> {
     let text = text.trim_start();
@@ -132,8 +132,8 @@ fn is_public(text: &str) -> bool {
 /// and inputs.
 ///
 /// # Errors
-/// A sentence for the author of the copy, if a mask stands where `old` has no secret, or if a
-/// secret would go to another destination.
+/// A sentence for the author of the copy, if a mask is at a place where `old` has no secret, or if
+/// a secret would go to another destination.
 pub(crate) fn restore_secrets(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
     let mut whole = copy.clone();
     let mut secrets = Secrets::default();
@@ -267,7 +267,7 @@ impl SecretSearch<'_> {
     }
 
     /// Type and destination of a step, each with its [origins](Self::trace_origins). Empty if
-    /// `fields` is no step.
+    /// `fields` is not a step.
     fn destination(&self, fields: &Map<String, Value>) -> Vec<String> {
         if !fields.contains_key("type") {
             return Vec::new();

@@ -36,7 +36,7 @@ pub struct PersonAnswer {
     /// Remark to keep in the journal, one line.
     #[serde(default)]
     pub note: Option<String>,
-    /// Name of the person; nobody verifies it.
+    /// Name of the person, which is not verified.
     #[serde(default, rename = "by")]
     pub name: Option<String>,
 }
@@ -257,7 +257,7 @@ fn describe_rule_answers(of: &RuleAnswers) -> String {
     format!("{head}; a confidence of {}", examples.join(", "))
 }
 
-/// The picture that shows an event best: the annotated one, where there is one.
+/// The picture that shows an event best: the annotated one, if there is one.
 pub fn best_picture(event: &Event) -> Option<&Media> {
     let pictures = event.media.iter();
     pictures.max_by_key(|media| media.kind == MediaKind::Annotated)

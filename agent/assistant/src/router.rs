@@ -1,4 +1,4 @@
-//! Chooses who works on a request: the plain rules, or a language model by a blueprint.
+//! Chooses what handles a request: the plain rules, or a language model by a blueprint.
 //!
 //! The rules answer what they understand, at no cost. What they do not understand goes to one call
 //! of the small model, if one is configured. It rewords the request for the rules, or it chooses a

@@ -47,7 +47,7 @@ pub fn at(entry: &Value) -> Option<Timestamp> {
     entry.get("at")?.as_str()?.parse().ok()
 }
 
-/// What an entry is for.
+/// Log to which an entry belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A confirmation, or what was changed after one: kept by the audit log of decisions.

@@ -336,7 +336,7 @@ impl Bench {
         (runner.run(&job, &mut |_| {}, &|| false).unwrap(), output)
     }
 
-    /// What the model has read last.
+    /// Latest request that the model has read.
     fn last_request(&self) -> String {
         String::from_utf8(self.server.requests().pop().unwrap().body).unwrap()
     }
@@ -529,14 +529,14 @@ async fn text_that_addresses_the_model_changes_nothing_outside_the_output_folder
         matches!(error, PlanningError::Invalid { calls: 4, .. }),
         "{error}"
     );
-    // One that does not: the job runs, and the rest of the disk is as it was.
+    // One that does not: the job runs, and the rest of the disk is unchanged.
     bench.plays([proposal(&bench.photos(), "measure > best 2 newest")]);
     let made = bench.ask(&words, &failed()).await.unwrap();
     let (ended, output) = bench.run(&made.plan, "out");
     assert_eq!(ended, Ended::Done);
     assert_eq!(files(&photos), before);
     assert!(output.join("album/index.html").exists());
-    // The name of the file stands in a result of the tool and nowhere else.
+    // The name of the file is only in a result of the tool.
     let body: Value = serde_json::from_str(&bench.last_request()).unwrap();
     let messages = body["messages"].as_array().unwrap();
     for message in messages
@@ -575,7 +575,7 @@ async fn refinement_changes_the_plan_of_the_earlier_job() {
     assert_eq!(ended, Ended::Done);
     let (_, names) = REQUESTS[7];
     assert!(agrees(&album(&output.join("album")), &expected(names)));
-    // The user's words stand in a turn of the user, the earlier plan in a call.
+    // The user's words are in a turn of the user, the earlier plan in a call.
     let body: Value = serde_json::from_str(&bench.last_request()).unwrap();
     let told = body["messages"][0].to_string();
     assert!(told.contains(refined), "{body}");

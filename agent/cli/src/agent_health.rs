@@ -21,7 +21,7 @@ use watchkeeper_config::Config;
 /// Timeout of the agent's answer; it asks the runtime meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the agent answers, and what the configuration expects of it.
+/// The agent's answer, and the expectation by the configuration.
 #[derive(Debug)]
 pub(super) struct AgentHealth {
     answer: Result<Value, Absence>,
@@ -117,7 +117,7 @@ impl AgentHealth {
         lines
     }
 
-    /// Problems with their remedy, for `doctor`; empty where all is well.
+    /// Problems with their remedy, for `doctor`; empty if all is well.
     pub(super) fn problems(&self) -> Vec<(String, Option<String>)> {
         match self.shown() {
             Some(shown) => shown

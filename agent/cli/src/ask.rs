@@ -2,7 +2,7 @@
 //!
 //! - A proposal is printed and kept for `--confirm`; with a flag a complete one is confirmed at
 //!   once.
-//! - A box that has changed since the proposal is left as it is, and the new proposal is kept.
+//! - A box that has changed since the proposal is left unchanged, and the new proposal is kept.
 //! - Not here: what a request means (`assistant`).
 
 use serde_json::json;

@@ -24,7 +24,7 @@ pub(super) fn read(global: &Global) -> Result<Config, Failure> {
     load(&request(global, None)).map_err(|_| invalid(&all_errors(global)))
 }
 
-/// Loads what is usable of the configuration; defaults stand in the place of wrong values.
+/// Loads the usable part of the configuration; defaults replace wrong values.
 pub(super) fn read_usable(global: &Global) -> Config {
     load_usable(&request(global, None)).0
 }

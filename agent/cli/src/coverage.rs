@@ -139,7 +139,7 @@ pub(super) async fn verify(
 #[derive(Debug)]
 pub(super) struct Verified {
     statement: CoverageStatement,
-    /// Whether the journal has the record that the statement names; `None` where it names none.
+    /// Whether the journal has the record that the statement names; `None` if it names none.
     is_in_journal: Option<bool>,
 }
 

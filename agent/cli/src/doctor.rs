@@ -205,7 +205,7 @@ fn agent(config: &Config) -> Vec<Finding> {
     problems.into_iter().map(finding).collect()
 }
 
-/// Tells who can command the box over MQTT.
+/// Reports who can command the box over MQTT.
 fn commands(mqtt: &MqttConfig) -> Finding {
     let what = format!("commands over MQTT: {}", mqtt.describe_commands());
     match mqtt.commands == CommandAccess::Off || mqtt.has_login() {

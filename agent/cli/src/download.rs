@@ -30,7 +30,7 @@ const MAX_ATTEMPTS: u32 = 4;
 pub(super) struct Fetcher<'a> {
     client: reqwest::Client,
     out: &'a Output,
-    /// What to do where the network fails every time, a clause.
+    /// Remedy if the network fails every time, a clause.
     offline: &'a str,
 }
 
@@ -167,7 +167,7 @@ pub(super) fn copy(plan: PullPlan, file: &Path) -> Result<Checked, Failure> {
 /// Has packages fetched from another registry than their descriptions name.
 ///
 /// # Errors
-/// [`Exit::BadInput`](crate::exit::Exit) for what is no address.
+/// [`Exit::BadInput`](crate::exit::Exit) for text that is not an address.
 pub(super) fn ask_registry(registry: &str, plans: &mut [PullPlan]) -> Result<(), Failure> {
     reqwest::Url::parse(registry)
         .map_err(|e| Failure::input(format!("--registry {registry}: {e}; name an address")))?;

@@ -15,7 +15,7 @@ use super::exit::Failure;
 #[derive(Debug)]
 pub(super) struct HashChainSummary(pub(super) ChainReport);
 
-/// What is said of numbers that retention deleted.
+/// Reason for missing numbers that retention deleted.
 const DELETED: &str = "deleted by retention";
 
 /// A part or a gap, in the order of numbers.

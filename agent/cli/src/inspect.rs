@@ -208,7 +208,7 @@ fn check_llm(config: &Config) -> Vec<ConfigError> {
     errors
 }
 
-/// Checks `[sinks]`, but for variables and credentials, which only the agent's service has.
+/// Checks `[sinks]`, except for variables and credentials, which only the agent's service has.
 fn check_sinks(sinks: &SinksConfig) -> Vec<ConfigError> {
     let remedy = "create it, writable by the agent's user";
     let mut errors = missing_folders("sinks.folders", &sinks.folders, remedy);
@@ -311,7 +311,7 @@ fn read_only_disk(path: &Path) -> Option<String> {
 }
 
 /// Checks the address of a source: its syntax, and that its file or folder exists. A device that is
-/// absent is no error, because the runtime waits for it.
+/// absent is not an error, because the runtime waits for it.
 fn check_source(source: &SourceSpec, findings: &mut Findings) {
     let key = format!("sources.{}.uri", source.id);
     let missing = |path: &Path| path.is_absolute().then(|| path.metadata().err()).flatten();
@@ -336,8 +336,8 @@ fn check_source(source: &SourceSpec, findings: &mut Findings) {
     findings.errors.push(error(key, found, problem));
 }
 
-/// Says what of a pipeline has no effect on its source: `target_fps` where a recording is played as
-/// fast as possible, and clips of a stream where there is none.
+/// Reports settings of a pipeline without effect on its source: `target_fps` of a recording that is
+/// played as fast as possible, and clips of a stream if the source has none.
 fn notes_of_source(spec: &PipelineSpec, source: &SourceSpec) -> Vec<String> {
     let address = Address::parse(&source.uri);
     let is_recording = address.as_ref().is_ok_and(Address::is_recording);

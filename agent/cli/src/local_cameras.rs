@@ -103,7 +103,7 @@ pub(super) async fn print_unused(sources: &[SourceStatus], out: &Output) {
     }
 }
 
-/// Lists the cameras without a problem that are none of the devices `used`.
+/// Lists the cameras without a problem that are not among the devices `used`.
 fn unused(used: &[PathBuf]) -> Vec<LocalCamera> {
     let used: Vec<PathBuf> = used
         .iter()

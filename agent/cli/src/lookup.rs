@@ -1,7 +1,7 @@
 //! `watchkeeper lookup`: tries a look-up of the configuration. Needs no daemon.
 //!
-//! The answer is that of a chain, but for fields: their picture is only checked here, and the agent
-//! asks the model.
+//! The answer is that of a chain. For fields, the picture is only checked here; the agent asks the
+//! model.
 
 use std::path::Path;
 

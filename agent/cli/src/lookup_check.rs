@@ -5,7 +5,7 @@
 use watchkeeper_config::Config;
 use watchkeeper_evidence::lookup::Lookups;
 
-/// What is wrong with the look-ups of a configuration: key and problem.
+/// Problems of the look-ups of a configuration: key and problem.
 pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
     let errors = Lookups::open(&config.lookups).problems().into_iter();
     errors

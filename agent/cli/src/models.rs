@@ -24,7 +24,7 @@ use super::exit::Failure;
 use super::output::Output;
 use super::runtime_program;
 
-/// What to do where the network fails every time.
+/// Remedy if the network fails every time.
 const OFFLINE: &str = "copy the file here and run `watchkeeper models add`";
 
 pub(super) async fn run(
@@ -127,7 +127,7 @@ fn try_open(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
         }
     };
     let failed = |e: std::io::Error| format!("can't try to open it: {e}");
-    // The runtime reads the manifest beside the file; the user's folder must stay as it is.
+    // The runtime reads the manifest beside the file; the user's folder must stay unchanged.
     let folder = tempfile::tempdir().map_err(failed)?;
     let link = folder.path().join(path.file_name().unwrap_or_default());
     let target = std::path::absolute(path).map_err(failed)?;

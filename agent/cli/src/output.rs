@@ -133,8 +133,8 @@ impl Output {
         }
     }
 
-    /// Prints the failure that ends the command on standard error; with `--json` also as object,
-    /// where there is no result.
+    /// Prints the failure that ends the command on standard error; with `--json` also as object, if
+    /// there is no result.
     pub(crate) fn failure(&self, failure: &Failure) {
         if !self.0.has_result.load(Ordering::Relaxed) {
             self.failure_object(failure);

@@ -410,7 +410,7 @@ fn source_state(state: &SourceState) -> String {
     }
 }
 
-/// Returns the state of a pipeline without its reason, and when its pause ends by itself.
+/// Returns the state of a pipeline without its reason, and when its pause ends automatically.
 fn state_with_end(pipeline: &PipelineStatus) -> String {
     let state = without_reason(&pipeline_state(&pipeline.state));
     match pipeline.paused_until {

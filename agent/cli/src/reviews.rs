@@ -123,7 +123,7 @@ async fn list(limit: u32, client: &RuntimeClient, out: &Output) -> Result<(), Fa
     Ok(())
 }
 
-/// The picture to look at: with drawings, where there is one.
+/// The picture to look at: with drawings, if there is one.
 async fn picture(client: &RuntimeClient, event: EventSeq) -> Result<Media, Failure> {
     let record = record(client, event).await?;
     let drawn = best_picture(&record).cloned();

@@ -16,7 +16,7 @@ use super::output::Output;
 /// Folders below the state folder that the runtime alone writes to.
 const WRITTEN: [&str; 5] = ["journal", "states", "detections", "media", "recordings"];
 
-/// The health of the runtime; without an answer, prints what is known all the same.
+/// The health of the runtime; without an answer, prints what is known without it.
 ///
 /// # Errors
 /// Why there is no answer, with the remedy.

@@ -57,7 +57,7 @@ async fn only_camera(client: &RuntimeClient) -> Result<Option<String>, Failure> 
     })
 }
 
-/// Request in plain words that a template makes of the flags; `camera` stands where none is named.
+/// Request in plain words that a template makes of the flags; `camera` stands if none is named.
 fn sentence(args: &WatchArgs, camera: Option<String>) -> Result<String, Failure> {
     let plain = plain()?;
     let name = args.template.as_deref().unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! - A schema is an object of 1 to [`MAX_FIELDS`] properties: `string`, `number`, `integer`,
 //!   `boolean`, or `enum` of texts.
-//! - An answer with another field, a missing one or another type is no answer of this schema.
+//! - An answer with another field, a missing one or another type is not an answer of this schema.
 //! - Texts of an answer are single lines of at most [`MAX_TEXT`] characters. A blank one counts as
 //!   not read, as null does.
 

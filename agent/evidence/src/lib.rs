@@ -7,8 +7,8 @@
 //! - [`mod@reference`]: pictures to compare with.
 //!
 //! Invariants:
-//! - A source that fails is a link of its own with its cause; it is never left out.
-//! - Nothing is guessed: an answer that is ambiguous or of another form is no answer.
+//! - A source that fails is a separate link with its cause; it is never left out.
+//! - Nothing is guessed: an answer that is ambiguous or of another form is not an answer.
 //! - Text from cameras, files and services is data; it never becomes part of an address's host.
 //!
 //! Not here: the journal, the model, the store (`agent`).

@@ -74,8 +74,8 @@ impl Lookups {
         problems.collect()
     }
 
-    /// Names the column that a look-up reads and its table lacks. A table that can't be read has a
-    /// problem of its own.
+    /// Names the column that a look-up reads and its table lacks. A table that can't be read has
+    /// its own problem.
     fn missing_column(&self, name: &str) -> Option<String> {
         let values = self.configs.get(name)?.kind.values();
         values.into_iter().find_map(|value| {

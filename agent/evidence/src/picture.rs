@@ -65,7 +65,7 @@ pub fn cut(bytes: &[u8], bbox: Option<[f64; 4]>) -> Result<Vec<u8>, PictureError
     let whole = image::load_from_memory(bytes).map_err(unreadable)?;
     let (width, height) = (whole.width(), whole.height());
     let [left, top, right, bottom] = bbox.unwrap_or([0.0, 0.0, 1.0, 1.0]);
-    // A float becomes the nearest number of the range; what is no number becomes 0.
+    // A float becomes the nearest number of the range; what is not a number becomes 0.
     let pixel =
         |share: f64, size: u32| (share * f64::from(size)).round().min(f64::from(size)) as u32;
     let (x, y) = (

@@ -8,7 +8,7 @@ use watchkeeper_contract::time::Wall;
 /// Longest note of a link in characters.
 const MAX_NOTE: usize = 300;
 
-/// What a source found.
+/// Answer of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SourceAnswer {
@@ -76,7 +76,7 @@ impl SourceResult {
     }
 }
 
-/// A confidence in `0.0..=1.0`, rounded to four digits; 0 for what is no number.
+/// A confidence in `0.0..=1.0`, rounded to four digits; 0 for what is not a number.
 pub fn in_unit(confidence: f64) -> f64 {
     match confidence.is_finite() {
         true => (confidence.clamp(0.0, 1.0) * 1e4).round() / 1e4,

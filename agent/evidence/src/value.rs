@@ -13,7 +13,7 @@ const TEXT_CONFIDENCE: [f64; 2] = [0.40, 0.85];
 /// Values that are looked up, by their placeholders.
 pub type LookupValues = BTreeMap<String, String>;
 
-/// What an event knows about its object.
+/// Facts of an event about its object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventFacts {
     /// Confidence of the box, `0.0..=1.0`.
@@ -46,7 +46,7 @@ impl EventFacts {
     /// The code that was read.
     ///
     /// # Errors
-    /// A sentence where there is none, or more than one.
+    /// A sentence if there is none, or more than one.
     pub fn code(&self) -> Result<ReadValue, String> {
         let codes: BTreeSet<&str> = self.of_kind(ReadingKind::Code).map(|r| &*r.value).collect();
         let mut codes = codes.into_iter();
@@ -66,7 +66,7 @@ impl EventFacts {
     /// The text with the best score.
     ///
     /// # Errors
-    /// A sentence where there is none.
+    /// A sentence if there is none.
     pub fn text(&self) -> Result<ReadValue, String> {
         let score = |reading: &Reading| reading.score.unwrap_or(0.0);
         let texts = self.of_kind(ReadingKind::Text);
@@ -85,7 +85,7 @@ impl EventFacts {
         })
     }
 
-    /// The code, or the text where no code was read.
+    /// The code, or the text if no code was read.
     ///
     /// # Errors
     /// A sentence where there is neither.

@@ -1,7 +1,7 @@
 //! The names that requests may use: those of a box's cameras and rules, and the classes of its
 //! detectors.
 //!
-//! - Neither case nor what stands between the words of a name counts.
+//! - Case and the characters between the words of a name do not matter.
 //! - A name that two cameras have means neither.
 
 use strsim::damerau_levenshtein;
@@ -13,7 +13,7 @@ const MOTION: &str = "motion";
 /// Most words of the name of a camera.
 pub const MAX_NAME_WORDS: usize = 8;
 
-/// What requests may name, as far as it is known now.
+/// Names that requests may use, as far as they are known now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownNames {
     pub cameras: CameraNames,
@@ -29,7 +29,7 @@ impl KnownNames {
         !(self.cameras.0.is_empty() && self.classes.is_empty() && self.rules.is_empty())
     }
 
-    /// The class that a noun names, as it stands or of a plural: "scissors" is one as it stands.
+    /// The class that a noun names, unchanged or as a plural: "scissors" names one unchanged.
     pub(crate) fn class_of(&self, noun: &str) -> String {
         match self.has_class(noun) {
             true => noun.to_lowercase(),

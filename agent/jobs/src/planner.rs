@@ -278,7 +278,7 @@ fn sets(chain: &mut Chain, sets: &Sets) {
 }
 
 /// The steps that group pictures and keep the best: of all before they are grouped, of each group
-/// behind that.
+/// after that.
 fn group_and_choose(chain: &mut Chain, request: &Request) {
     let is_grouped = !request.by.is_empty() || request.sets.is_some();
     let is_of_all = is_grouped && request.is_best_of_all;

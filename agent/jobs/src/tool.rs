@@ -229,7 +229,7 @@ impl ToolSpec {
 pub struct ToolOutput {
     /// Value of each output of the tool.
     pub values: Map<String, Value>,
-    /// What was done, in one sentence.
+    /// The result in one sentence.
     pub summary: String,
     /// Files and folders that were written, as names in the output folder.
     pub files: Vec<String>,
@@ -265,7 +265,7 @@ pub fn read<T: DeserializeOwned>(params: Map<String, Value>) -> Result<T, ToolEr
         .map_err(|error| ToolError::Permanent(format!("the parameters do not fit: {error}")))
 }
 
-/// What a tool does.
+/// Behaviour of a tool.
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &'static ToolSpec;
 
@@ -280,8 +280,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Returns whether it changes something beside the files of its job. A plan of a language model
-    /// has no such step: nobody is asked before it runs.
+    /// Returns whether it changes something other than the files of its job. A plan of a language
+    /// model has no such step, because it runs without a confirmation.
     fn changes_the_box(&self) -> bool {
         false
     }
@@ -361,7 +361,7 @@ impl Gauge {
     }
 }
 
-/// What a running tool may use of its job.
+/// The job's resources that a running tool may use.
 pub struct Context<'a> {
     pub(crate) step: &'a str,
     pub(crate) output: &'a Path,
@@ -396,7 +396,7 @@ impl Context<'_> {
         self.gauge.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Checks that the tool may go on.
+    /// Checks that the tool may continue.
     ///
     /// # Errors
     /// If the job was cancelled or the step's time is over.
@@ -422,7 +422,7 @@ impl Context<'_> {
     /// Returns the path of what an earlier step of the job has written under a name.
     ///
     /// # Errors
-    /// If the name is no plain one.
+    /// If the name is not a plain one.
     pub fn written(&self, name: &str) -> Result<PathBuf, ToolError> {
         check_name(name)?;
         Ok(self.output.join(name))
@@ -432,7 +432,7 @@ impl Context<'_> {
     /// this step left there is removed.
     ///
     /// # Errors
-    /// If the name is no plain one, another step or something that is not of this job has it, or
+    /// If the name is not a plain one, another step or something that is not of this job has it, or
     /// what is there can't be removed.
     pub fn target(&self, name: &str) -> Result<Target, ToolError> {
         check_name(name)?;

@@ -105,7 +105,7 @@ fn wrong<'r>(
         let ended = runner.run(&job, &mut |_| {}, &|| false).unwrap();
         assert_eq!(ended, Ended::Done, "{request}: {:?}", job.log());
         if names.is_empty() {
-            // Nothing to show is no failure, and no empty page.
+            // An empty result is not a failure and makes no empty page.
             assert!(!output.join("album").exists(), "{request}");
             continue;
         }

@@ -57,7 +57,7 @@ pub(crate) enum RetryAdvice {
     Larger,
 }
 
-/// What an error says about the provider.
+/// Consequence of an error for the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// The provider works.

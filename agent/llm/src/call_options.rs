@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::raw_json::RawJson;
 
-/// Reasoning effort, where a model can be told one.
+/// Reasoning effort, for models that accept one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {

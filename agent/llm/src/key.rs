@@ -46,7 +46,7 @@ pub enum KeyError {
     Invalid { from: String, why: &'static str },
 }
 
-/// Where a key may be. The first that exists is used: text, file, credential.
+/// Possible locations of a key. The first that exists is used: text, file, credential.
 #[derive(Debug, Clone, Default)]
 pub struct KeySource {
     /// The key itself, from the configuration.

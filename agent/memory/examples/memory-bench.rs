@@ -1,4 +1,4 @@
-//! Benchmark of the search over many notes, beside a linear scan of the same notes.
+//! Benchmark of the search over many notes, compared with a linear scan.
 //!
 //!     cargo run --release -p watchkeeper-memory --example memory-bench [NOTES [DIMENSIONS]]
 //!

@@ -53,7 +53,7 @@ pub enum AlbumError {
     Interrupted,
 }
 
-/// What an album holds.
+/// Contents of an album, in numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AlbumCounts {
     pub folders: usize,
@@ -120,7 +120,7 @@ pub fn write(
     Ok(counts)
 }
 
-/// Where the pictures of a group go.
+/// Folder for the pictures of a group.
 struct GroupFolder<'a> {
     path: &'a Path,
     name: &'a str,

@@ -95,7 +95,7 @@ fn score(picture: &Picture, of: Trait) -> Option<f64> {
     Some(picture.scores?.get(of))
 }
 
-/// What a condition asks of a value.
+/// Test of a value by a condition.
 #[derive(Debug, Clone, PartialEq)]
 enum Test {
     Known(bool),
@@ -140,7 +140,7 @@ pub struct Condition {
     whole: Vec<String>,
 }
 
-/// A text that is no condition.
+/// A text that is not a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no condition such as \"width >= 1000\", \"place is unknown\" or \"camera is not \
@@ -298,7 +298,7 @@ fn is_within(value: f64, from: f64, to: f64) -> bool {
     }
 }
 
-/// Returns whether a name has the wanted words, one behind the other, in any case of letters.
+/// Returns whether a name has the wanted words, one after the other, in any case of letters.
 fn has_words(wanted: &str, name: &str) -> bool {
     spaced(name).contains(&spaced(wanted))
 }

@@ -1,6 +1,6 @@
 //! Near duplicates: pictures of one moment, or copies of one picture.
 //!
-//! - Pictures whose times are known and far apart are no duplicates: a camera that stands still
+//! - Pictures whose times are known and far apart are not duplicates: a camera that stands still
 //!   shows one background all day. Nor are pictures of two known cameras.
 //! - A picture joins a set if its hash, sketch and time are near those of the set's first picture,
 //!   so that sets do not chain. It is verified against the first or the last picture of the set: an
@@ -23,7 +23,7 @@ const MAX_DISTANCE: u32 = 26;
 /// Most sets whose views are kept, 41 KB each; those of older ones are made again when needed.
 const MAX_VIEWS: usize = 512;
 
-/// What is compared of a picture.
+/// Data of a picture that is compared.
 #[derive(Debug, Clone)]
 pub struct Look {
     pub measured: Arc<Measured>,

@@ -1,7 +1,7 @@
 //! Files below a folder, for every reader of a folder by its path.
 //!
 //! - The order is that of paths. A folder beyond the bounds is refused whole.
-//! - Symbolic links, and what is no regular file, are not followed and are named with the cause.
+//! - Symbolic links, and what is not a regular file, are not followed and are named with the cause.
 //! - Hidden names are passed over.
 //!
 //! Not here: the walk of the archive below its roots, which trusts no path.
@@ -41,7 +41,7 @@ pub enum FolderError {
 #[derive(Debug, Default)]
 pub struct FolderFiles {
     pub files: Vec<PathBuf>,
-    /// What is not read, with the cause.
+    /// Paths that are not read, with the cause.
     pub skipped: Vec<(PathBuf, &'static str)>,
 }
 
@@ -84,7 +84,7 @@ pub fn all_files(folder: &Path, most: usize) -> Result<FolderFiles, FolderError>
     walk.run(folder)
 }
 
-/// What is listed of a folder.
+/// State of a walk through a folder.
 struct Walk {
     most: usize,
     /// Plural of what is wanted.

@@ -27,7 +27,7 @@ pub struct Group {
     pub pictures: Vec<Picture>,
 }
 
-/// What groups have in common.
+/// Criterion of a grouping.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum By {
     Year,

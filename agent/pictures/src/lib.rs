@@ -4,7 +4,7 @@
 //! and albums.
 //!
 //! - A file is data from outside: one that can't be read is reported by [`PictureError`], and the
-//!   others go on.
+//!   others continue.
 //! - Pictures are compared and measured upright, as their EXIF orientation says.
 //! - The order of results depends on the pictures only, not on threads or the file system.
 //! - One picture a thread is decoded at a time; of the others only measurements stay.

@@ -1,7 +1,7 @@
 //! Likeness of two embeddings.
 
-/// Returns the cosine of two vectors: 1 for the same direction, 0 for nothing in common. `None`
-/// where they have different lengths, or one is all zeros or empty.
+/// Returns the cosine of two vectors: 1 for the same direction, 0 for nothing in common. `None` if
+/// they have different lengths, or one is all zeros or empty.
 pub fn cosine(a: &[f32], b: &[f32]) -> Option<f64> {
     if a.len() != b.len() {
         return None;

@@ -1,6 +1,6 @@
 //! Decodes a picture once and keeps what every tool needs of it.
 //!
-//! - Pixels are turned upright before they are measured, and dropped behind that.
+//! - Pixels are turned upright before they are measured, and dropped after that.
 //! - A result is kept by path, length and time of the file, the last [`MAX_KEPT`] of them.
 
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +28,7 @@ const MAX_KEPT: usize = 16_000;
 /// JPEG quality of a picture that was turned.
 const TURNED_QUALITY: u8 = 95;
 
-/// What is kept of the pixels of one picture.
+/// Results kept of the pixels of one picture.
 #[derive(Debug)]
 pub struct Measured {
     pub scores: Scores,
@@ -62,7 +62,7 @@ struct Version {
 #[derive(Debug, Default)]
 struct Kept {
     measured: HashMap<Version, Arc<Measured>>,
-    /// What is measured, the oldest first.
+    /// Measured versions, the oldest first.
     order: VecDeque<Version>,
 }
 
@@ -129,7 +129,7 @@ fn upright_grey(file: &Path) -> Result<GrayImage, PictureError> {
 /// Returns the same picture as an upright JPEG file if its EXIF orientation is another one.
 ///
 /// # Errors
-/// If the bytes are no picture within the bounds, or end early.
+/// If the bytes are not a picture within the bounds, or end early.
 pub fn turned(file: &[u8]) -> Result<Option<Vec<u8>>, PictureFileError> {
     let opened = PictureFile::open(file)?;
     let orientation = metadata::read(file).orientation;

@@ -1,6 +1,6 @@
 //! Metadata of picture files by EXIF: orientation, time, place, camera.
 //!
-//! Invariant: damaged or missing metadata makes a value unknown and is no error.
+//! Invariant: damaged or missing metadata makes a value unknown and is not an error.
 
 use std::io::Cursor;
 
@@ -22,7 +22,7 @@ const TIMES: [(Tag, Tag); 3] = [
     (Tag::DateTime, Tag::OffsetTime),
 ];
 
-/// What a file says of its exposure.
+/// Metadata of a file about its exposure.
 #[derive(Debug, PartialEq)]
 pub struct Metadata {
     pub orientation: Orientation,

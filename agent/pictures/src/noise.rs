@@ -8,7 +8,7 @@ const BLOCK: u32 = 16;
 /// Most pixels along the longer side that are measured: larger pictures are sampled by blocks.
 const MAX_BLOCKS_A_SIDE: u32 = 64;
 
-/// Share of the blocks with the least noise whose last one is taken: texture is no noise.
+/// Share of the blocks with the least noise whose last one is taken: texture is not noise.
 const FLAT_SHARE: f64 = 0.1;
 
 /// Estimates the standard deviation of noise in grey levels.
@@ -35,7 +35,7 @@ pub(crate) fn deviation(grey: &GrayImage) -> f64 {
     levels.get(place).copied().unwrap_or(0.0)
 }
 
-/// The deviation in one block; `None` where it is clipped, which hides noise.
+/// The deviation in one block; `None` if it is clipped, which hides noise.
 fn block(grey: &GrayImage, left: u32, top: u32) -> Option<f64> {
     const SIDE: usize = BLOCK as usize;
     let width = grey.width() as usize;

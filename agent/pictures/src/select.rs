@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use crate::picture::Picture;
 use crate::scores::Trait;
 
-/// What pictures are ordered by.
+/// Criterion by which pictures are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Best first; pictures without scores last.

@@ -13,7 +13,7 @@ use watchkeeper_pictures::{Measurer, Picture};
 /// A photo: its path below the folder, and its group and kind.
 type Photo = (String, String, String);
 
-/// The folder of photos, and what is known of each; `None` where it is not there.
+/// The folder of photos, and what is known of each; `None` if it is not there.
 fn photos() -> Option<(PathBuf, Vec<Photo>)> {
     let root = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),

@@ -21,24 +21,24 @@ use crate::request::{Parts, the_place};
 use crate::scene::Camera;
 use crate::settings::{About, channels};
 
-/// What a change of a pipeline is about.
+/// Words that a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
     "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring|existing|running";
 /// Words that say nothing in a correction.
 const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
-/// What is done about an event besides.
+/// Words for further actions on an event.
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
 
 /// Words that add to what was proposed.
 const ADDS: &str = "and|plus|&|+";
 
-/// What to say where every class was left out.
+/// Remark if every class was left out.
 const NOTHING_LEFT: &str = "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".";
 
-/// Seconds from which on nobody means how long somebody stays.
+/// Seconds from which a duration is not taken for the length of a stay.
 const HALF_A_DAY_S: f64 = 43_200.0;
 
-/// Whether a text says how something that was proposed should be, and is no request of its own.
+/// Whether a text says how something that was proposed should be, and is not a separate request.
 pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     // `forget the times`, `any vehicle`
     let names_class = || {
@@ -79,7 +79,7 @@ pub(crate) fn refuse_for_order(r: &Reader<'_>) -> Refusal {
     unclear(r, remedy)
 }
 
-/// Applies a correction to the requests for what was proposed, to each of them where there are
+/// Applies a correction to the requests for what was proposed, to each of them if there are
 /// several.
 pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Refusal> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
@@ -112,7 +112,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         Some(place) => Some(place),
         None => wanted.settings.keep(About::Place, r, place::place)?,
     };
-    // `ok, and tell #office`: "and" stands before all that is said.
+    // `ok, and tell #office`: "and" comes before the whole text.
     let is_said = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
     let first = r.used.iter().position(is_said).unwrap_or_default();
     let joins = !limits && (0..first).any(|at| one_of(ADDS, r.any_word(at)));
@@ -143,7 +143,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         .try_for_each(|parts| said.apply(parts, r))
 }
 
-/// What a correction says.
+/// Meaning of a correction.
 struct Correction {
     cameras: Vec<SourceId>,
     place: Option<Where>,
@@ -151,7 +151,7 @@ struct Correction {
     /// Whether the direction is turned round.
     turns: bool,
     wanted: Wanted,
-    /// Whether "also" or "too" stands in it.
+    /// Whether it has "also" or "too".
     is_also: bool,
     /// Whether it begins with "and".
     joins: bool,
@@ -256,8 +256,8 @@ fn is_beside(class: &Mention, r: &Reader<'_>) -> bool {
     r.before(at) == "with" || r.fits("instead of", at.saturating_sub(2)).is_some()
 }
 
-/// `without cars` leaves cars out, where they are watched for; false where they are not: a helmet
-/// that is missing is seen on somebody.
+/// `without cars` leaves cars out, where they are watched for; false if they are not: a helmet that
+/// is missing is seen on somebody.
 fn without(said: &mut [Mention], watches: &[Parts]) -> bool {
     let watched = watches.iter().flat_map(|parts| &parts.mentions);
     let watched: Vec<&String> = watched.flat_map(|m| &m.labels).collect();
@@ -288,7 +288,7 @@ fn leave_out(mentions: &mut Vec<Mention>) -> bool {
     gone.is_empty() || mentions.iter().any(is_wanted)
 }
 
-/// Sets place and direction; nothing where a line would take the place of a zone, or there is no
+/// Sets place and direction; nothing if a line would take the place of a zone, or there is no
 /// direction to turn.
 fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool) -> Option<()> {
     if let Some(place) = place {
@@ -311,9 +311,9 @@ fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool
     Some(())
 }
 
-/// Another time: that for which it has to be so, else the time of quiet where one was said. Who
-/// enters or is seen and has to do so for a time is somebody who stays.
-/// `is_how_long`: "for" was said, as of no time of quiet.
+/// Another time: that for which it has to be so, else the time of quiet where one was said. An
+/// object that enters or is seen for a stated time stays. `is_how_long`: "for" was said, as of no
+/// time of quiet.
 fn how_long(parts: &mut Parts, seconds: f64, is_how_long: bool) -> Option<()> {
     // `24 hours` may be hours of the day.
     if !parts.told || seconds >= HALF_A_DAY_S && !parts.is_empty() {

@@ -23,16 +23,16 @@ pub enum Answer {
     Unknown(Unknown),
 }
 
-/// What could be done.
+/// A change that could be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What would change, in order.
+    /// The changes, in order.
     pub changes: Vec<Change>,
     /// The same in plain sentences.
     pub understood: String,
-    /// What was not said and is taken so, one sentence each.
+    /// Assumptions where the text says nothing, one sentence each.
     pub assumed: Vec<String>,
-    /// What was understood and can't be done here, one sentence each.
+    /// Parts that were understood and are not possible here, one sentence each.
     pub not_possible: Vec<String>,
 }
 
@@ -48,10 +48,10 @@ pub enum Change {
     /// A pipeline pauses.
     Pause {
         pipeline: PipelineId,
-        /// When it goes on by itself.
+        /// When it continues by itself.
         until: Option<Zoned>,
     },
-    /// A pipeline goes on.
+    /// A pipeline continues.
     Resume(PipelineId),
 }
 
@@ -67,11 +67,11 @@ impl Change {
     }
 }
 
-/// What to look up.
+/// A look-up, and the text that goes with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
     pub look: Look,
-    /// What can be said at once, without looking anything up.
+    /// Text that needs no look-up.
     pub text: String,
 }
 
@@ -79,14 +79,14 @@ pub struct Looked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     Cameras,
-    /// What is deployed.
+    /// The deployed pipelines.
     Pipelines {
         /// On this camera; absent: on all.
         camera: Option<SourceId>,
         /// Only what is paused, or only what is not; absent: both.
         paused: Option<bool>,
     },
-    /// What was confirmed about these pipelines; empty: about all.
+    /// Changes that were confirmed about these pipelines; empty: about all.
     Commands {
         pipelines: Vec<PipelineId>,
         from: Option<Timestamp>,
@@ -94,14 +94,14 @@ pub enum Look {
     },
     /// Notes of the user, by these words.
     Notes(String),
-    /// What the language model cost.
+    /// Cost of the language model.
     Cost,
     /// Status of one camera or of the box.
     Status(Option<SourceId>),
     Events(Box<EventsWanted>),
-    /// What the models tell apart.
+    /// Classes that the models know.
     Classes,
-    /// What can be said.
+    /// Requests that are understood.
     Help,
 }
 
@@ -139,32 +139,32 @@ pub struct EventsWanted {
 /// Something that has to be known first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What is missing.
+    /// The missing part.
     pub about: Missing,
     /// The question, with the remedy.
     pub text: String,
-    /// What could be answered, where that can be listed.
+    /// Possible answers, if they can be listed.
     pub choices: Vec<String>,
-    /// What the person said so far.
+    /// The user's words so far.
     pub request: String,
 }
 
-/// What is missing.
+/// Missing part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     Camera,
     Class,
-    /// Which objects, as no model knows those that were named.
+    /// The objects, because no model knows the named ones.
     KnownClass,
-    /// Where in the picture.
+    /// The place in the picture.
     Place,
-    /// Where the line is.
+    /// The position of the line.
     Line,
     Duration,
     Pipeline,
-    /// The size of the camera's picture, which only the camera can tell.
+    /// The size of the camera's picture, which only the camera knows.
     Picture,
-    /// What is meant at all.
+    /// The meaning of the whole text.
     Meaning,
 }
 

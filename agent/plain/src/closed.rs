@@ -1,6 +1,6 @@
 //! The closed-world check: which words of a request no phrase has read.
 //!
-//! - A function word of the lexicon may stand anywhere.
+//! - A function word of the lexicon may be anywhere.
 //! - A preposition counts as read only before what it belongs to: a camera, a place, a time.
 //! - A conjunction counts as read only between two phrases that add up.
 //! - Every other free word is left over, and a request with one is not proposed.
@@ -36,13 +36,13 @@ impl Reader<'_> {
         verb && one_of(">|=|→", self.word(at))
     }
 
-    /// Slot of the next word that is no function word, in the same sentence.
+    /// Slot of the next word that is not a function word, in the same sentence.
     fn slot_behind(&self, at: usize) -> Option<Slot> {
         let mut behind = at + 1..self.tokens.len();
         self.slot_among(&mut behind)
     }
 
-    /// Slot of the last word before that is no function word, in the same sentence.
+    /// Slot of the last word before that is not a function word, in the same sentence.
     fn slot_before(&self, at: usize) -> Option<Slot> {
         self.slot_among(&mut (0..at).rev())
     }
@@ -69,7 +69,7 @@ impl Reader<'_> {
             Some(Slot::Place) if word == "from" => self.slot_before(at) == Some(Slot::Act),
             // `by the pool` is not in it.
             Some(Slot::Place) if word == "by" => false,
-            // `from now until 11 pm` is no time of every day.
+            // `from now until 11 pm` is not a time of every day.
             Some(Slot::Time) if word == "from" => self.word(at + 1) != "now",
             Some(Slot::Camera | Slot::Place | Slot::Way | Slot::Time | Slot::Wish) => {
                 one_of(WHERE, word)
@@ -102,7 +102,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a word is of those that come and go, each of which is told.
+    /// Whether a word is for objects that come and go, each of which is reported.
     fn moves(&self, at: usize) -> bool {
         const MOVES: &str = "enter|enters|entering|entered|leave|leaves|leaving|left|exit|exits|exiting|arrive|arrives|arriving|depart|departs|arrivals|departures|comes|come|goes|go|in|out|appears|crosses";
         one_of(MOVES, self.any_word(at))
@@ -118,7 +118,7 @@ impl Reader<'_> {
         match self.word(at) {
             "only" | "just" => {
                 let last_is = |slots: &[Slot]| at > 0 && slots.contains(&beside(at - 1));
-                // `is only at the gate` says that it is nowhere else, which no rule tells.
+                // `is only at the gate` says that it is nowhere else, which no rule can report.
                 let is_of_place = !one_of("is|are|was|were|there|there's", self.before(at));
                 // `when only a person is there` says so of everything else.
                 let is_of_class = is_of_place && (0..at).all(|i| !is_when(self, i));
@@ -207,7 +207,7 @@ pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
     ))
 }
 
-/// Whether a word and those that describe it stand where only an object does, and no place:
+/// Whether a word and those that describe it are where only an object can be, and no place:
 /// `a safe`, `when the safe`, `about the safe`.
 pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
     let before = r.before(r.before_articles(start));

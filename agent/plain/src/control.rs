@@ -1,7 +1,7 @@
 //! Stop, pause and resume: which pipelines, and until when.
 //!
 //! - A stop is a pause, and says how to delete; only a verb of deleting ends a watch for good.
-//! - An order with an unread word, such as `stop telling me about cats`, is not carried out in
+//! - A command with an unread word, such as `stop telling me about cats`, is not carried out in
 //!   part.
 //! - A watch is named by its id, its name, its camera, or the class that only it watches for.
 
@@ -48,7 +48,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     let shortens = r.tokens.iter().any(|t| one_of("only|just", &t.text));
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
-    // The answer to `which`, behind the order.
+    // The answer to `which`, after the order.
     let is_answer = !closes && r.last_word() == "all";
     let all = verb.ends_all_pauses || r.take(&["@all_that_runs"]).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
@@ -83,7 +83,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     })
 }
 
-/// Notes the pauses that there are already. One that is longer stays as it is, unless the order
+/// Notes the pauses that there are already. One that is longer stays unchanged, unless the order
 /// shortens it.
 fn keep_longer_pauses(
     r: &mut Reader<'_>,
@@ -126,7 +126,7 @@ struct Verb {
 }
 
 impl Verb {
-    /// Takes the verb, and the words that go with it and say no more.
+    /// Takes the verb, and its words without further meaning.
     fn take(r: &mut Reader<'_>, intent: Intent) -> Self {
         let (kinds, usual) = match intent {
             Intent::Stop => (&["@delete", "@stop"][..], "stop"),
@@ -181,8 +181,8 @@ impl Verb {
         closed::refuse_words(r, left, &hint)
     }
 
-    /// Keeps of `targets` what is paused, for the end of a pause. Refuses an order that then means
-    /// nothing.
+    /// Keeps of `targets` what is paused, for the end of a pause. Refuses a command that then has
+    /// no meaning.
     fn keep_meant(&self, targets: &mut Vec<PipelineId>, scene: &Scene) -> Result<(), Refusal> {
         let is_paused = |id: &PipelineId| scene.pipeline(id).is_some_and(|p| p.paused);
         targets.retain(|id| !self.ends_pause || is_paused(id));
@@ -211,8 +211,8 @@ impl Verb {
         }
     }
 
-    /// The question which of several is meant, or all of them; of all that run where there are
-    /// none.
+    /// The question which of several is meant, or all of them; of all running ones if `targets` is
+    /// empty.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Refusal {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
         let verb = self.name;

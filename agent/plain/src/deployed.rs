@@ -31,7 +31,7 @@ pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
     named
 }
 
-/// The question which of some pipelines is meant; of all where there are none.
+/// The question which of some pipelines is meant; of all if the list is empty.
 pub(crate) fn which(question: &str, some: &[&Deployed], scene: &Scene) -> Refusal {
     let all: Vec<&Deployed> = scene.pipelines.iter().collect();
     let some = if some.is_empty() { &all } else { some };

@@ -1,6 +1,6 @@
 //! Changes of an existing watch: which one, and which settings a sentence names.
 //!
-//! - What was not said stays as it is.
+//! - What was not said stays unchanged.
 //! - A change with an unread word, or one that its own words contradict, is refused.
 //! - A watch has one list of classes and one value of each setting at all of its hours.
 
@@ -24,7 +24,7 @@ const SMALL: &str = "to|of|for|on|at|and|with|about|let|know|look|looks|tell|tel
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
-/// What a sentence changes of a watch that runs, or of a proposal that waits ([`crate::amend`]).
+/// Changes by a sentence to a running watch, or to a waiting proposal ([`crate::amend`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// Classes that it names, and how.
@@ -40,7 +40,7 @@ impl Wanted {
     pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Refusal> {
         let settings = Settings::read_change(r, of_a_watch)?;
         let mentions = one_list(r, false, false);
-        // Whom a watch tells is no class: `should notify staff`.
+        // The recipient of a watch is not a class: `should notify staff`.
         let is_told = |m: &&Mention| {
             let before = r.before(r.before_articles(m.at.start));
             m.labels.as_slice() == ["person"] && one_of(TELLS, before)
@@ -108,8 +108,8 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
     ))
 }
 
-/// Returns the classes of a watch after a change; absent: they stay. Who is left out and who is not
-/// to be there are the same: a watch that runs does not look for what there is to be none of.
+/// Returns the classes of a watch after a change; absent: they stay. "Left out" and "must not be
+/// there" mean the same here: a running watch does not look for a class that must be absent.
 fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Refusal> {
     let id = &target.spec.id;
     let (said, out): (Vec<&Mention>, Vec<&Mention>) =
@@ -135,7 +135,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
         true => now.clone().unwrap_or_else(|| model.labels.clone()),
         false => Vec::new(),
     };
-    // A class that the model at hand does not know may be left out too.
+    // A class that the watch's model does not know may be left out too.
     model.labels.extend(now.iter().flatten().cloned());
     let (labels, left_out) = labels(&model, base, &said, &out)?;
     let said = match (now, left_out.is_empty()) {
@@ -210,8 +210,8 @@ fn direction(r: &mut Reader<'_>) -> Option<bool> {
     (more != less).then_some(more)
 }
 
-/// Drops the words that are used: the name of a watch may stand between a setting and its value,
-/// such as `the cool-down of the gate watch to 5 minutes`.
+/// Drops the words that are used: the name of a watch may be between a setting and its value, such
+/// as `the cool-down of the gate watch to 5 minutes`.
 fn drop_used(r: &mut Reader<'_>) {
     let is_used = |i: usize| r.slot_of(i) != Slot::Free;
     let is_kept = |i: usize| {

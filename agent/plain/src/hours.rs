@@ -1,7 +1,7 @@
 //! Days and hours at which a watch is active.
 //!
 //! - Days and hours of the day are read apart, so that a correction of one leaves the others.
-//! - Words that no one span holds stay unread, and refuse what they stand in.
+//! - Words that do not fit into one span stay unread, and cause a refusal.
 
 use std::ops::Range;
 
@@ -86,14 +86,14 @@ impl ActiveTimes {
     }
 }
 
-/// Reads the days and hours that a request names; nothing where it names none.
+/// Reads the days and hours that a request names; nothing if it names none.
 pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     let days = days(r);
     let closed = hours(r, days.is_some());
     let apart = closed.is_none().then(|| ends_apart(r)).flatten();
     let (apart, has_open_end) = apart.unzip();
     let mut hours = closed.or(apart).or_else(|| part_of_day(r));
-    // `at night, weekends all day` is no one span.
+    // `at night, weekends all day` is not one span.
     if hours.is_none() && r.take_all(&["@all_day"]) {
         hours = Some((0.0, 0.0));
     }
@@ -236,7 +236,7 @@ fn length(from: f64, to: f64) -> f64 {
     }
 }
 
-/// Whether one of these words stands there.
+/// Whether one of these words is there.
 fn says(r: &Reader<'_>, words: &str, at: &Range<usize>) -> bool {
     at.clone().any(|i| one_of(words, r.any_word(i)))
 }

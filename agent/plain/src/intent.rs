@@ -1,6 +1,6 @@
 //! The intent of a clause, read from its verb.
 //!
-//! - A verb that controls begins its clause; one that watches stands anywhere in it.
+//! - A verb of control is at the start of its clause; a verb of watching may be anywhere in it.
 //! - What is said of a watch that runs and is named is a change of it, and never a new watch.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::names::{self, WATCHES};
 use crate::reader::{Reader, one_of};
 use crate::settings::channels;
 
-/// What a clause asks for.
+/// Purpose of a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
     Watch,
@@ -41,7 +41,7 @@ pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|brok
 /// Returns what a clause asks for. `watch`: the words of it that name a watch which runs.
 pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
     let start = skip_polite(r, 0);
-    // A note, where no watch is named.
+    // A note, if no watch is named.
     if watch.is_none() && r.begins(start, &["@no_order"]) {
         return Intent::Look;
     }
@@ -58,7 +58,7 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if r.begins(start, &["@asks_to_be_shown"]) {
         return Intent::Look;
     }
-    // `end the pause` is no end of a watch.
+    // `end the pause` is not an end of a watch.
     let leading = [
         ("@resume", Intent::Resume),
         ("@delete", Intent::Stop),
@@ -74,7 +74,7 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if let Some((_, intent)) = of.filter(|_| !makes) {
         return intent;
     }
-    // `count` and `watch` may stand anywhere, but not in a question.
+    // `count` and `watch` may be anywhere, but not in a question.
     if is_question(r, start) {
         return Intent::Look;
     }
@@ -112,15 +112,15 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
             || (start == 0 && (one_of(WHO, r.word(0)) || r.tokens.len() < 3)))
 }
 
-/// Whether a clause asks for a picture of now, and begins the text: `take a picture of the gate`.
-/// One that waits for something is a watch: `take a picture when …`, `of anyone who …`.
+/// Whether a clause asks for a picture of now, and begins the text: `take a picture of the gate`. A
+/// clause that waits for something is a watch: `take a picture when …`, `of anyone who …`.
 pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
     let begins = |r: &Reader<'_>| r.begins(skip_polite(r, 0), &["@takes_picture"]);
     begins(text) && begins(clause) && !clause.says(&["@waits_for_something"])
 }
 
 /// The words that name a watch which runs: its id, or its name or that of a camera with a word for
-/// a watch behind it, such as `gate watch`. In `at the gate watch the left half` it is a verb.
+/// a watch after it, such as `gate watch`. In `at the gate watch the left half` it is a verb.
 pub(crate) fn named_watch(r: &Reader<'_>) -> Option<Range<usize>> {
     let mut named = r.clone();
     names::pipelines(&mut named, false);
@@ -163,8 +163,9 @@ fn verb_of_watching(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
     }
 }
 
-/// Whether a clause says how the watch should be that it names: `the gate watch should look for
-/// cars`, `add cars to the gate watch`, `tell #all about the gate watch`.
+/// Whether a clause states a setting of the watch that it names:
+/// `the gate watch should look for cars`, `add cars to the gate watch`,
+/// `tell #all about the gate watch`.
 fn changes_watch(r: &Reader<'_>, start: usize, watch: &Range<usize>) -> bool {
     if begins_question(r, start) {
         return false;

@@ -1,4 +1,4 @@
-//! Kinds of events that a question asks about: who crossed, entered, left, stayed.
+//! Kinds of events that a question asks about: crossed, entered, left, stayed.
 //!
 //! Invariant: a question about one kind is never answered with another one without saying so.
 
@@ -53,9 +53,9 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
 /// Said of a `number` of events whose rule has a cool-down.
 const LEFT_OUT: &str = "Events that the cool-down of a watch left out are not counted; the counter of a line, in the status of its camera, has all since its watch started.";
 
-/// Which kinds are looked for where these were asked about, and a sentence for each that another
-/// kind counts for, or of which a number leaves out events. What no watch told then, the coverage
-/// says.
+/// Kinds of events to look for, given the kinds in the question, and a sentence for each that
+/// another kind counts for, or whose number leaves out events. The coverage shows what no watch
+/// reported then.
 pub(crate) fn counted(
     asked: &[Happened],
     watches: &[&Deployed],
@@ -87,7 +87,7 @@ pub(crate) fn counted(
         }
         let rules = told.map(telling).unwrap_or_default();
         cools |= rules.iter().any(|rule| rule.cooldown_s > 0.0);
-        // All events count for `came` where no watch tells who enters or appears.
+        // All events count for `came` if no watch reports entries or appearances.
         let usual = first.filter(|_| name != "coming");
         kinds.extend(told.or(usual).cloned());
     }
@@ -95,8 +95,8 @@ pub(crate) fn counted(
     (kinds, said)
 }
 
-/// The rules of a watch that tell events of this kind about one of these labels; about any where
-/// there are none.
+/// The rules of a watch that report events of this kind about one of these labels; about any if
+/// there are no labels.
 fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<RuleSpec> {
     let sees = |known: &[String]| {
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
@@ -137,8 +137,8 @@ fn names_of_steps(deployed: &Deployed, part: &str) -> Vec<String> {
     named.collect()
 }
 
-/// What a number of events is the number of: not of people or things, of which one may have
-/// several.
+/// Noun for a number of events, which is not a number of people or things: one of these may have
+/// several events.
 pub(crate) fn events_of(labels: &[String]) -> String {
     let about = match labels {
         [] => String::new(),
@@ -149,8 +149,8 @@ pub(crate) fn events_of(labels: &[String]) -> String {
     )
 }
 
-/// What the counts of now say nothing of: the cameras where no watch tells these classes, or looks
-/// at the place. Refuses a question of which no watch tells anything.
+/// The part of present counts that is unknown: the cameras where no watch reports these classes, or
+/// looks at the place. Refuses a question that no watch answers.
 pub(crate) fn unknown_now(
     scene: &Scene,
     camera: Option<&SourceId>,
@@ -188,7 +188,7 @@ pub(crate) fn unknown_now(
     ))
 }
 
-/// Whether a watch tells one of these classes apart from others; any where there are none.
+/// Whether a watch reports one of these classes separately; any class if none is named.
 fn knows(deployed: &Deployed, labels: &[String], scene: &Scene) -> bool {
     let workflow = &deployed.spec.workflow;
     let model = watch::named_model(workflow);

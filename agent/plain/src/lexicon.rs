@@ -51,7 +51,7 @@ pub(crate) struct Words {
     pub(crate) function: BTreeSet<String>,
     /// Small words of questions.
     asked: BTreeSet<String>,
-    /// Small words that turn round or limit what they stand in.
+    /// Small words that negate or limit their phrase.
     limits: BTreeSet<String>,
     /// Nouns of place.
     pub(crate) places: BTreeSet<String>,
@@ -89,7 +89,7 @@ pub(crate) struct PartOfPicture {
     pub(crate) from: [f64; 2],
     /// The opposite corner.
     pub(crate) to: [f64; 2],
-    /// What is said where it only stands for what was said.
+    /// The word that it stands for.
     #[serde(default)]
     pub(crate) taken_as: String,
 }
@@ -102,20 +102,20 @@ pub(crate) struct Phrase<T> {
     pub(crate) words: Vec<String>,
 }
 
-/// Phrases with a value of their own, by what they are about.
+/// Phrases with their own value, by what they are about.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Meanings {
     pub(crate) left_out: Vec<Phrase<Stand>>,
     pub(crate) ways: Vec<Phrase<Way>>,
-    /// Sides from which something comes, and the way that it goes then.
+    /// Sides from which something comes, and its direction then.
     pub(crate) sides: Vec<Phrase<Way>>,
     pub(crate) named_days: Vec<Phrase<Vec<usize>>>,
     pub(crate) parts_of_day: Vec<Phrase<(String, f64, f64)>>,
     pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
     pub(crate) lines: Vec<Phrase<String>>,
     pub(crate) parts_of_picture: Vec<Phrase<PartOfPicture>>,
-    /// What to say instead of words that were not read, by the kind of sentence.
+    /// Alternatives for words that were not read, by the kind of sentence.
     pub(crate) remedies: BTreeMap<String, Vec<Phrase<String>>>,
 }
 
@@ -209,12 +209,12 @@ impl Lexicon {
         list.into_iter().flatten().map(String::as_str).chain(one)
     }
 
-    /// Whether a word stands anywhere in a request to watch and changes nothing.
+    /// Whether a word may be anywhere in a request to watch and changes nothing.
     pub(crate) fn is_function(&self, word: &str) -> bool {
         self.words.function.contains(word)
     }
 
-    /// Whether a word stands anywhere in a question and changes nothing.
+    /// Whether a word may be anywhere in a question and changes nothing.
     pub(crate) fn is_asked(&self, word: &str) -> bool {
         self.is_function(word) || self.words.asked.contains(word)
     }

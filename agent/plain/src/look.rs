@@ -22,10 +22,10 @@ use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
-/// What only a command makes of a watch. Without a watch the question is for all commands.
+/// States of a watch that only a command makes. Without a watch the question is for all commands.
 const COMMANDED: &str = "paused|resumed|deleted";
 
-/// What a question is about, and the text that goes with it; nothing where it isn't understood.
+/// Topic of a question, and the text that goes with it; nothing if it isn't understood.
 pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     let slots = Slots::read(r);
     let mut kinds = r.lexicon.questions.kinds.iter();
@@ -242,8 +242,8 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look,
     Ok((Look::Status(camera), told.join(" ")))
 }
 
-/// The labels of the classes that a question names, with a sentence for each that no label tells
-/// apart. Refuses words that neither they nor those of its kind are.
+/// The labels of the classes that a question names, with a sentence for each that no label
+/// distinguishes. Refuses words that neither they nor those of its kind are.
 fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<String>), String> {
     // One that stands apart, as in `was the last car a truck`, stays unread.
     let mentions = one_list(r, false, false);
@@ -253,8 +253,8 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
     Ok((labels, names::substitutions(&mentions).collect()))
 }
 
-/// Refuses a class that is left out or absent, and one at a place of which no place has the name:
-/// `cars but no trucks`, `who is on the bench`.
+/// Refuses a class that is left out or absent, and one at an unknown place: `cars but no trucks`,
+/// `who is on the bench`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
     // `motion events` are those of one detector.
     let of_motion =
@@ -272,7 +272,7 @@ fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Stri
     ))
 }
 
-/// The labels of what is named: those that some model tells, else all.
+/// The labels of what is named: those that some model knows, else all.
 fn labels_of(mentions: &[Mention], r: &Reader<'_>) -> Vec<String> {
     let is_told = |label: &String| r.labels.iter().any(|(_, told)| *told == label);
     let mut labels: Vec<String> = Vec::new();
@@ -300,8 +300,8 @@ fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Resu
     refuse_unread(r, words)
 }
 
-/// Refuses a question with words that nothing reads: a table is no answer to `what colour is the
-/// sky`.
+/// Refuses a question with words that nothing reads: a table is not an answer to
+/// `what colour is the sky`.
 fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
     const SHOWN: &str =
         "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";

@@ -45,7 +45,7 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
     r.hiding(tills, |r| until_moment(r, now, tomorrow))
 }
 
-/// Reads a moment behind `until`.
+/// Reads a moment after `until`.
 fn until_moment(r: &mut Reader<'_>, now: &Zoned, tomorrow: Date) -> Option<Zoned> {
     let (date, hour, at_words) = if let Some(found) = r.take(&["@until_tomorrow"]) {
         (Some(tomorrow), found.held.first().copied(), found.at)
@@ -103,7 +103,7 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     }
 }
 
-/// Whether a span is longer than a day, even one on which the clocks go back.
+/// Whether a span is longer than a day, even one of 25 hours.
 fn is_long(span: &Span, now: &Zoned) -> bool {
     let until = span.until.as_ref().unwrap_or(now);
     until.duration_since(&span.from) > SignedDuration::from_hours(25)
@@ -147,7 +147,7 @@ fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
     Some((span, is_since))
 }
 
-/// Whether costs are told for a span: today, and this month.
+/// Whether costs are known for a span: today, and this month.
 pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
     let today = now.date();
     let mut begins = [today, today.first_of_month()].into_iter();
@@ -155,7 +155,7 @@ pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
 }
 
 /// The span of hours on a day or in a part of it, else on the last day on which they have begun;
-/// the whole day where no hours are said.
+/// the whole day if no hours are said.
 fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
     let now = &r.scene.now;
     let unread = r.used.clone();
@@ -270,7 +270,7 @@ fn open_hours(r: &mut Reader<'_>) -> (Option<Found>, Option<Found>) {
     )
 }
 
-/// Whether a bare number stands before what is counted: `between 2 and 3 people` are no hours.
+/// Whether a bare number is before a counted noun: `between 2 and 3 people` are not hours.
 fn is_counted(r: &Reader<'_>, found: &Found) -> bool {
     const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
     let end = found.at.end;

@@ -18,7 +18,7 @@ use crate::scene::{Camera, Place, Shape, quoted};
 use crate::token::Kind;
 
 impl Reader<'_> {
-    /// Where a folded name that begins here ends, if it does.
+    /// End of a folded name that begins here, if it does.
     pub(crate) fn name_at(&self, name: &str, at: usize) -> Option<usize> {
         let mut wanted = name.split(' ').filter(|p| !p.is_empty()).peekable();
         wanted.peek()?;
@@ -37,7 +37,7 @@ impl Reader<'_> {
         Some(end)
     }
 
-    /// The spots at which a folded name stands.
+    /// The positions of a folded name.
     pub(crate) fn spots_of<'r>(&'r self, name: &'r str) -> impl Iterator<Item = Range<usize>> + 'r {
         (0..self.tokens.len()).filter_map(move |at| Some(at..self.name_at(name, at)?))
     }
@@ -46,8 +46,8 @@ impl Reader<'_> {
 /// Words that mean a pipeline.
 pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 
-/// Whether a word means something by itself, so that a name made of it needs the word `camera`
-/// beside it.
+/// Whether a word means something by itself, so that a name made of it needs the word `camera` next
+/// to it.
 fn everyday(name: &str, lexicon: &Lexicon) -> bool {
     let is_common = |word: &str| {
         lexicon.is_everyday(word)
@@ -80,7 +80,7 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceI
 fn is_camera(reader: &Reader<'_>, name: &str, words: &Range<usize>) -> bool {
     let beside = |word: &str| one_of("camera|cam", word);
     let named = beside(reader.before(words.start)) || beside(reader.any_word(words.end));
-    // `the parking bay` is a place of its own where a camera is called Parking.
+    // `the parking bay` is a separate place where a camera is called Parking.
     let next = reader.word(words.end);
     let of_place = || {
         reader.lexicon.words.places.contains(next)
@@ -151,8 +151,8 @@ pub(crate) fn cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
 /// Words between two cameras that are one list of them.
 const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|camera|cam|cameras|both|either|also|as|well|plus|watch|alarm";
 
-/// Takes the names of known cameras as one list, in the order in which they stand. A camera that
-/// stands apart stays unread, because other things may be wanted of it.
+/// Takes the names of known cameras as one list, in their order in the text. A separate camera
+/// stays unread, because other things may be wanted of it.
 fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
     const BEHIND: &str = "camera|cam|cameras|video|recording|footage|feed|stream";
     const BEFORE: &str = "camera|cam|the|on|at|my|our|from|in";
@@ -209,12 +209,12 @@ pub(crate) fn known_place<'s>(
     Some((camera, place))
 }
 
-/// Whether a word for one that is known stands before `at`: `was the bench empty`.
+/// Whether a word for a known one is before `at`: `was the bench empty`.
 pub(crate) fn is_known(reader: &Reader<'_>, at: usize) -> bool {
     one_of("the|my|our", reader.before(at))
 }
 
-/// Whether a word for where and such a word stand before `at`: `on the bench`.
+/// Whether a preposition and such a word are before `at`: `on the bench`.
 pub(crate) fn is_where(reader: &Reader<'_>, at: usize) -> bool {
     let where_words = "at|in|inside|into|on|onto|around|enters|leaves";
     is_known(reader, at) && one_of(where_words, reader.before(at - 1))
@@ -291,7 +291,7 @@ pub(crate) struct Mention {
 }
 
 impl Mention {
-    /// Whether it says by itself that there is none: `nobody`, `nothing`.
+    /// Whether the word itself means absence: `nobody`, `nothing`.
     pub(crate) fn is_nobody(&self) -> bool {
         one_of("nobody|no one|noone|no-one|nothing", &self.said)
     }
@@ -307,7 +307,7 @@ impl Mention {
     }
 }
 
-/// What is said where there is none of anything.
+/// Word for an empty list.
 const NOTHING: &str = "nothing";
 
 /// Words that make a place of the class before them.
@@ -322,7 +322,7 @@ fn mention_at(reader: &Reader<'_>, at: usize) -> Option<Mention> {
 /// The class that these words name.
 fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
     let words: Vec<&str> = at.clone().map(|i| reader.word(i)).collect();
-    // A mark is no part of a name, though names are compared without.
+    // A mark is not a part of a name, though names are compared without.
     let is_mark = |i: usize| reader.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
     if words.contains(&"") || is_mark(at.start) || is_mark(at.end - 1) {
         return None;
@@ -364,7 +364,7 @@ fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
 /// Words that make a class one object of somebody's.
 const OWNERS: &str = "my|our|your|his|her|their";
 
-/// A sentence for each mention that no label tells apart from others of its class.
+/// A sentence for each mention that no label distinguishes from others of its class.
 pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String> {
     mentions.iter().filter_map(|mention| {
         let class = mention.labels.join(" or ");
@@ -375,10 +375,10 @@ pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String
     })
 }
 
-/// What stands between that and the class.
+/// Words between the preposition and the class.
 const ARTICLES: &str = "a|an|any|the|for|his|their";
 
-/// How a class stands, and the words that say so.
+/// Form of a class, and the words for it.
 fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
     if let Some(words) = reader.fits("@left_out_behind", class.end) {
         return (Stand::Excluded, words.at);
@@ -429,7 +429,7 @@ pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
             None => at += 1,
         }
     }
-    // `except cats and dogs`: what stands beside one that is left out is left out too.
+    // `except cats and dogs`: a class next to one that is left out is left out too.
     for nth in 1..found.len() {
         let ([.., left_out], [mention, ..]) = found.split_at_mut(nth) else {
             continue;

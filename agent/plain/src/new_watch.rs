@@ -19,7 +19,7 @@ pub(crate) struct NewWatch {
     pub(crate) only: bool,
     /// What has to happen; empty: it only counts.
     pub(crate) conditions: Vec<Condition>,
-    /// Where in the picture.
+    /// Place in the picture.
     pub(crate) place: Option<Where>,
     /// Whether the number of objects is kept in the results.
     pub(crate) counts: bool,

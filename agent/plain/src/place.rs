@@ -96,7 +96,7 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
     const BETWEEN: &str =
         ",|(|[|)|]|to|and|/|-|>|;|x|by|→|–|from|with|corners|at|:|the|points|of|between";
     let mut found = Numbers::default();
-    // What another phrase has used is none of a shape.
+    // Words that another phrase has used are not part of a shape.
     while let Some(token) = r.tokens.get(at).filter(|_| !r.word(at).is_empty()) {
         match (token.kind, token.text.as_str()) {
             // A time belongs to something else.
@@ -199,8 +199,8 @@ fn line_at(way: &str, at: f64) -> Result<Where, Refusal> {
     Ok(unnamed(shape, text))
 }
 
-/// What may follow a part: `of the picture`, or nothing. `left side of the building` is another
-/// place.
+/// Reads the words that may follow a part: `of the picture`, or nothing.
+/// `left side of the building` is another place.
 fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
     const OF: &str = "of|in the? camera? picture|image|frame|view|screen|scene|camera";
     if let Some(found) = r.fits(OF, end) {

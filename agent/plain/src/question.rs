@@ -11,10 +11,10 @@ use crate::names;
 use crate::reader::{Reader, one_of};
 use crate::scene::{Camera, quoted};
 
-/// What a question says, whatever it asks for.
+/// Slots of a question, whatever its kind.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    /// The events that it may be about, but for their kinds, classes, cameras and times.
+    /// The events that it may be about, apart from their kinds, classes, cameras and times.
     pub(crate) wanted: EventsWanted,
     pub(crate) cameras: Vec<SourceId>,
     /// Whether it is about all cameras.
@@ -37,7 +37,7 @@ impl Slots {
         let by_hour = r.take_all(&r.lexicon.questions.by_hour);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
         let only_number = many || by_hour || compared_with.is_some();
-        // A number of the last is none.
+        // A question for a number has no "the last".
         let last = (!only_number).then(|| last(r)).flatten();
         let most = last.or(of_pictures);
         Self {
@@ -120,7 +120,7 @@ fn newest(number: f64) -> Option<usize> {
     (number >= 1.0).then_some(number as usize)
 }
 
-/// How many of the newest events are asked for, where no span has read `last`:
+/// How many of the newest events are asked for, if no span has read `last`:
 /// `when did somebody last enter`, `the last 3 cars`.
 fn last(r: &mut Reader<'_>) -> Option<usize> {
     if !is_past(r) && !names::mentions_class(r) {

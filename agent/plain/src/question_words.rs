@@ -31,18 +31,18 @@ pub(crate) struct KindWords {
     pub(crate) is: QuestionKind,
     /// Patterns that ask for it.
     pub(crate) asked: Vec<String>,
-    /// Patterns that ask for it where no class is named.
+    /// Patterns that ask for it if no class is named.
     #[serde(default)]
     pub(crate) asked_alone: Vec<String>,
     /// Words that say no more beside them.
     #[serde(default)]
     pub(crate) beside: Vec<String>,
-    /// What is said to it.
+    /// Reply to it.
     #[serde(default)]
     pub(crate) text: String,
 }
 
-/// What a question asks for.
+/// Kind of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum QuestionKind {
@@ -53,7 +53,7 @@ pub(crate) enum QuestionKind {
     Cost,
     Help,
     Classes,
-    /// What was done to a watch, and how it was.
+    /// Changes and earlier states of a watch.
     History,
     Events,
     Pipelines,
@@ -61,7 +61,7 @@ pub(crate) enum QuestionKind {
     Cameras,
 }
 
-/// What a rule records.
+/// Kind of event that a rule records.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventKind {
@@ -70,15 +70,15 @@ pub(crate) struct EventKind {
     /// Way over the line, for crossings.
     #[serde(default)]
     pub(crate) direction: CrossDirection,
-    /// What happened, behind `something`.
+    /// Verb after `something`.
     pub(crate) happened: String,
 }
 
-/// What a question says to have happened.
+/// Occurrence that a question names.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Happened {
-    /// What somebody did.
+    /// The act, by name.
     pub(crate) name: String,
     pub(crate) words: Vec<String>,
     /// Words beside a crossing that say which way it went.

@@ -29,11 +29,11 @@ pub(crate) enum Slot {
     Other,
     /// A verb of watching or counting.
     Verb,
-    /// What an event keeps, whom it notifies and how often.
+    /// Media of an event, its recipients and its frequency.
     Wish,
     Camera,
     Place,
-    /// Which way something goes.
+    /// Direction of a movement.
     Way,
     /// Hours, or a duration.
     Time,
@@ -43,14 +43,14 @@ pub(crate) enum Slot {
     Act,
 }
 
-/// A clause as it is read: its tokens with a note of which ones are used, what the box is, what
-/// words mean, and what is to be told besides.
+/// State of reading a clause: its tokens and which of them are used, the box, the lexicon, and the
+/// notes.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'s> {
     pub(crate) scene: &'s Scene,
     pub(crate) lexicon: &'s Lexicon,
     pub(crate) notes: Notes,
-    /// Labels of the models and classes of the box, each behind its folded form.
+    /// Labels of the models and classes of the box, each after its folded form.
     pub(crate) labels: Rc<[(String, &'s String)]>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) used: Vec<Slot>,
@@ -58,7 +58,7 @@ pub(crate) struct Reader<'s> {
     pub(crate) slot: Slot,
 }
 
-/// Where a pattern matched, and the values of its holes.
+/// Position of a match, and the values of the pattern's holes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Found {
     pub(crate) at: Range<usize>,
@@ -119,7 +119,7 @@ impl<'s> Reader<'s> {
         self.over(self.tokens.get(at).unwrap_or_default())
     }
 
-    /// Reads the tokens of another clause behind these.
+    /// Reads the tokens of another clause after these.
     pub(crate) fn join(&mut self, other: Self) {
         self.tokens.extend(other.tokens);
         self.used.extend(other.used);
@@ -135,7 +135,7 @@ impl<'s> Reader<'s> {
         self.notes.assume(sentence);
     }
 
-    /// The text of a token that is still free; empty where there is none.
+    /// The text of a token that is still free; empty if it is used.
     pub(crate) fn word(&self, at: usize) -> &str {
         match (self.tokens.get(at), self.used.get(at)) {
             (Some(token), Some(Slot::Free)) => &token.text,
@@ -196,7 +196,7 @@ impl<'s> Reader<'s> {
         !meant.is_empty()
     }
 
-    /// Words of which `is_meant` holds, as ranges of those that stand together.
+    /// Words of which `is_meant` holds, as ranges of adjacent ones.
     pub(crate) fn groups(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         for at in (0..self.tokens.len()).filter(|at| is_meant(*at)) {
@@ -215,7 +215,7 @@ impl<'s> Reader<'s> {
         meant.map(|(_, token)| token.clone()).collect()
     }
 
-    /// Slot of a word; free behind the last one.
+    /// Slot of a word; free after the last one.
     pub(crate) fn slot_of(&self, at: usize) -> Slot {
         self.used.get(at).copied().unwrap_or_default()
     }
@@ -225,14 +225,14 @@ impl<'s> Reader<'s> {
         at.checked_sub(1).map_or("", |i| self.any_word(i))
     }
 
-    /// Where the articles before a word begin; the word itself where it has none.
+    /// Start of the articles before a word; the word itself if it has none.
     pub(crate) fn before_articles(&self, at: usize) -> usize {
         let mut words = (0..at).rev();
         let last = words.find(|i| !one_of("a|an|the|any|all|my|our|this", self.any_word(*i)));
         last.map_or(0, |last| last + 1)
     }
 
-    /// What a person wrote there.
+    /// The user's text at `at`.
     pub(crate) fn written(&self, at: Range<usize>) -> String {
         let words = self.tokens.get(at).unwrap_or_default().iter();
         let mut text = String::new();
@@ -291,7 +291,7 @@ impl<'s> Reader<'s> {
         self.find(patterns).is_some()
     }
 
-    /// What to say instead of a free word of a sentence of this kind, where that is known.
+    /// Alternative for a free word of a sentence of this kind, if one is known.
     pub(crate) fn remedy(&self, kind: &str) -> Option<&'s str> {
         let mut remedies = self.lexicon.meanings.remedies.get(kind)?.iter();
         let remedy = remedies.find(|remedy| self.says(&remedy.words))?;

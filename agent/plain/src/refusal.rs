@@ -1,8 +1,8 @@
-//! Why a request is not proposed, and what is said beside one that is.
+//! Why a request is not proposed, and remarks on one that is.
 //!
 //! - A [`Refusal`] becomes a [`Question`](crate::answer::Question) with its known answers, or quotes
 //!   the words that were not read.
-//! - [`Notes`] are shown beside what was understood; they only grow.
+//! - [`Notes`] are shown with what was understood; they only grow.
 //! - Nothing here reads a request.
 
 use crate::answer::Missing;
@@ -10,7 +10,7 @@ use crate::answer::Missing;
 /// Why a request is not proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// What has to be known first.
+    /// The part that must be known first.
     pub(crate) about: Missing,
     pub(crate) text: String,
     pub(crate) choices: Vec<String>,
@@ -57,7 +57,7 @@ impl Refusal {
     }
 }
 
-/// What is told beside what was understood.
+/// Remarks in addition to what was understood.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Notes {
     pub(crate) assumed: Vec<String>,

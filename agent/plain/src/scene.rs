@@ -11,14 +11,14 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scene {
     pub cameras: Vec<Camera>,
-    /// What is deployed.
+    /// The deployed pipelines.
     pub pipelines: Vec<Deployed>,
     /// Models that can be used, the preferred one first. At least one, else nothing can be watched.
     pub models: Vec<Model>,
-    /// Classes that some model tells, whether it can be used or not. A question about the past may
+    /// Classes that some model knows, whether it can be used or not. A question about the past may
     /// name them.
     pub classes: Vec<String>,
-    /// Channels by which people can be told.
+    /// Channels that can notify people.
     pub channels: Vec<ChannelId>,
     /// The time at the box, with its zone.
     pub now: Zoned,
@@ -40,7 +40,7 @@ pub struct Camera {
 pub struct Place {
     /// What people call it.
     pub name: String,
-    /// Where it is.
+    /// Its shape in the picture.
     pub shape: Shape,
 }
 
@@ -56,13 +56,13 @@ pub enum Shape {
 /// A pipeline that is deployed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployed {
-    /// What was deployed.
+    /// The deployed specification.
     pub spec: PipelineSpec,
     /// What people call it; may be the id.
     pub name: String,
     /// Whether it is paused.
     pub paused: bool,
-    /// When its pause ends by itself; absent: it is not paused, or until somebody resumes it.
+    /// When its pause ends automatically; absent: it is not paused, or until somebody resumes it.
     pub paused_until: Option<Zoned>,
     /// Its state where it does not run although it should, such as `failed: no such model`.
     pub not_running: Option<String>,
@@ -88,7 +88,7 @@ impl Deployed {
 pub struct Model {
     /// Its name, as a workflow names it.
     pub name: String,
-    /// What it tells apart; empty for one that knows no classes, such as `motion`.
+    /// Classes that it knows; empty for a model without classes, such as `motion`.
     pub labels: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn quoted_all(names: &[String], link: &str) -> String {
 }
 
 impl Scene {
-    /// The cameras of these ids, in their order; all where there are none.
+    /// The cameras of these ids, in their order; all if the list is empty.
     pub(crate) fn named_cameras(&self, ids: &[SourceId]) -> Vec<&Camera> {
         match ids.is_empty() {
             true => self.cameras.iter().collect(),

@@ -38,13 +38,13 @@ struct File {
 #[serde(deny_unknown_fields)]
 pub struct Template {
     pub name: String,
-    /// What it is for.
+    /// Purpose of the template.
     pub title: String,
     /// The sentence, with a hole `{parameter}` for each parameter.
     pub request: String,
     /// Parameters that need a value.
     pub needs: Vec<String>,
-    /// Values of the other parameters where none are given.
+    /// Values of the other parameters if none are given.
     pub defaults: BTreeMap<String, String>,
 }
 
@@ -101,7 +101,7 @@ impl Template {
     }
 
     /// The command line that makes this watch, with the values that are known. A value with a mark
-    /// that a shell may read counts as unknown; where one is needed, its name stands in capitals.
+    /// that a shell may read counts as unknown; where a value is needed, its name is in capitals.
     pub(crate) fn command_line(&self, value: impl Fn(&str) -> Option<String>) -> String {
         let is_plain = |c: char| c.is_alphanumeric() || " ,%:-_".contains(c);
         let flag = |name: &str| {

@@ -12,7 +12,7 @@ pub(crate) use watchkeeper_english::one_of;
 /// 600.
 pub const MAX_CHARS: usize = 2_000;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     /// Letters, perhaps with digits, apostrophes, hyphens and underscores inside.

@@ -86,13 +86,14 @@ impl Plain {
         Ok(self.read(text, &said, &self.reader(text, scene)))
     }
 
-    /// Whether a text says how something that was proposed should be, and is no request of its own.
+    /// Whether a text says how something that was proposed should be, and is not a separate
+    /// request.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
         is_short(text) && amend::is_correction(&self.reader(text, scene))
     }
 
-    /// Whether a text asks for something by itself, so that it is no answer to a question: an order
-    /// about what runs, or a watch with its condition.
+    /// Whether a text asks for something by itself, so that it is not an answer to a question: an
+    /// order about what runs, or a watch with its condition.
     pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
         let asks = |request: &Request<'_>| {
             let waits = request.intent == Intent::Watch && request.r.says(&["when|if|whenever"]);
@@ -256,8 +257,8 @@ fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_CHARS
 }
 
-/// Pauses the watches that tell of other classes on the camera of a new one that is to tell of its
-/// classes only.
+/// Pauses the watches for other classes on the camera of a new watch that should report only its
+/// own classes.
 fn pause_replaced(new: &[NewWatch], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
     let tells_others = |deployed: &&Deployed| {
         let spec = &deployed.spec;

@@ -1,6 +1,6 @@
 //! Values in tokens: numbers, durations, times of day, days of the week and shares.
 //!
-//! Each is read where it begins, with the token behind it; words that a phrase has used are none.
+//! Each is read at its start, with the token after it; words that a phrase has used do not count.
 
 use watchkeeper_english::number_word;
 
@@ -44,7 +44,7 @@ impl Reader<'_> {
         let (mut total, mut end) = self.one_duration(at)?;
         loop {
             let next = end + usize::from(self.word(end) == "and");
-            // `5 minutes a day` are no day and five minutes.
+            // `5 minutes a day` is not a day and five minutes.
             let more = match next == end && one_of("a|an", self.word(end)) {
                 true => None,
                 false => self.one_duration(next),
@@ -84,7 +84,7 @@ impl Reader<'_> {
             _ if article => (1.0, at + 1),
             _ => self.number(at)?,
         };
-        // A second opinion is no time, and no second person is.
+        // A second opinion is not a time, and no second person is.
         if article && end == at + 1 && self.is_ordinal(end) {
             return None;
         }
@@ -147,7 +147,7 @@ impl Reader<'_> {
         fits.then_some(((hour % 24.0) * 60.0, end))
     }
 
-    /// A day of the week. A short name is one only where a day stands, and not `in the sun`.
+    /// A day of the week. A short name counts only at the place of a day, and not in `in the sun`.
     pub(crate) fn day(&self, at: usize) -> Option<f64> {
         const ON: &str =
             "on|every|each|from|until|till|til|next|last|this|except|excluding|not|never";

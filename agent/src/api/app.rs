@@ -120,7 +120,7 @@ impl Shared {
         T: Send + 'static,
         F: FnOnce(&Self) -> T + Send + 'static,
     {
-        // The semaphore is never closed. The thread holds the permit: it goes on if the client
+        // The semaphore is never closed. The thread holds the permit: it continues if the client
         // disconnects.
         let accesses = Arc::clone(&self.file_accesses);
         let permit = accesses.acquire_owned().await.ok();

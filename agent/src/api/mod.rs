@@ -10,7 +10,7 @@
 //!   notification allows one answer. A client over TCP sees and answers only what came over TCP;
 //!   notes are visible to all.
 //! - Conversations, messages, events, idle time, bodies and followers are bounded.
-//! - The API has a thread of its own: nothing here delays the agent's loop.
+//! - The API has its own thread: nothing here delays the agent's loop.
 
 mod app;
 pub mod conversations;
@@ -43,7 +43,7 @@ pub mod fuzzing {
     pub use super::routes::fuzzing::message;
 }
 
-/// What a request over TCP must have.
+/// Requirements of a request over TCP.
 #[derive(Debug)]
 pub struct TcpAccess {
     pub token: Token,

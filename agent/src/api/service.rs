@@ -1,6 +1,6 @@
 //! The thread that serves the API, on the socket and, where configured, over TCP.
 //!
-//! It has a loop of its own, because conversations wait for disks.
+//! It has its own loop, because conversations wait for disks.
 //!
 //! Invariant: an entrypoint that cannot open (socket in use, port taken, unreadable token) is
 //! logged, reported by `GET /v1/health` and retried. It affects neither the other one nor the
@@ -35,7 +35,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for the thread to end, with its requests in progress.
 pub(crate) const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// What the API needs to start.
+/// Dependencies of the API at its start.
 #[derive(Debug)]
 pub struct Setup {
     pub deps: ConversationDeps,

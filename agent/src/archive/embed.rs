@@ -1,12 +1,12 @@
 //! The task that gives the archive's pictures their embeddings.
 //!
-//! - The queue is the archive's: what has none waits there, the newest first. A crash loses at most
-//!   what was computed within it.
+//! - The archive has the queue: pictures without an embedding, the newest first. A crash loses at
+//!   most the computation in progress.
 //! - A runtime that is away, and a missing model, delay all pictures. A picture that the model
 //!   refuses is recorded; one that can't be read, or on which the network failed
 //!   [`MAX_STEP_FAILURES`] times, is left out until it is repaired or the queue is made again. None
 //!   delays another one for longer.
-//! - It rests after each picture for as long as that took: the runtime has other work.
+//! - After each picture it pauses for as long as that took: the runtime has other work.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -68,7 +68,7 @@ enum Stop {
     Embedding(#[from] EmbeddingError),
 }
 
-/// Embeds pictures for ever.
+/// Embeds pictures without end.
 pub(super) async fn embed_pictures(
     runtime: &RuntimeClient,
     archive: &Archive,
@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// An archive whose pictures wait for a model, beside a runtime that may be away.
+    /// An archive whose pictures wait for a model, with a runtime that may be away.
     struct Bench {
         folder: tempfile::TempDir,
         archive: Archive,
@@ -294,7 +294,7 @@ mod tests {
         EmbeddingModel::among(&[info], "look").unwrap()
     }
 
-    /// A PNG file of one colour with so many bytes behind its end.
+    /// A PNG file of one colour with so many bytes after its end.
     fn png(colour: u8, more: usize) -> Vec<u8> {
         let mut file = Cursor::new(Vec::new());
         let picture = RgbImage::from_pixel(8, 8, Rgb([colour; 3]));

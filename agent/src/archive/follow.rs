@@ -1,4 +1,4 @@
-//! The task that indexes events: a reader of the journal with a cursor of its own.
+//! The task that indexes events: a reader of the journal with its own cursor.
 //!
 //! - References and cursor are one batch: a record is indexed once, over crashes too.
 //! - A runtime that is away delays it. A new journal is read from its start.
@@ -22,7 +22,7 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 /// Pause after a failure of the disk.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// Indexes events for ever.
+/// Indexes events without end.
 pub(super) async fn index_events(runtime: &RuntimeClient, archive: &Archive) {
     loop {
         let Err(error) = follow(runtime, archive).await;

@@ -111,7 +111,7 @@ async fn read_content(file: File) -> Result<Bytes, String> {
     read.map_err(|error| error.to_string())
 }
 
-/// What the archive of an agent needs.
+/// Dependencies of an agent's archive.
 #[derive(Debug, Clone)]
 pub struct ArchiveSetup {
     pub state_dir: PathBuf,
@@ -193,7 +193,7 @@ impl ArchiveService {
         self.0.archive.get_or_try_init(open).await
     }
 
-    /// Returns why the archive is not open; `None` where it is, or was not tried yet.
+    /// Returns why the archive is not open; `None` if it is, or was not tried yet.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.0.problem.lock().clone()
@@ -347,7 +347,7 @@ impl ArchiveService {
         })
     }
 
-    /// Embeds the text or picture that a query compares with; `None` where it names neither.
+    /// Embeds the text or picture that a query compares with; `None` if it names neither.
     async fn near(&self, query: &Query) -> Result<Option<QueryVector>, ArchiveError> {
         let embedder = &self.0.embedder;
         let made = match (&query.like_text, &query.like_picture) {

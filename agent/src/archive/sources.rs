@@ -27,7 +27,7 @@ use super::{media, roots};
 /// Bytes that are read of a file at a time.
 const CHUNK: usize = 256 << 10;
 
-/// What reads sources.
+/// Reader of sources.
 #[derive(Debug)]
 pub(super) struct Sources {
     roots: Vec<PathBuf>,
@@ -203,7 +203,7 @@ async fn event_id(runtime: &RuntimeClient, event: &EventRef) -> Result<String, A
     }
 }
 
-/// Where the contents of an ingest go.
+/// Targets of an ingest.
 struct Target<'a> {
     archive: &'a Archive,
     ingest: Ingest,

@@ -26,7 +26,7 @@ use crate::connectors::http_client::HttpClient;
 /// Time for the head of an answer, and the longest pause within its body.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What fetches addresses.
+/// Client that fetches addresses.
 #[derive(Debug)]
 pub(super) struct Web {
     /// Hosts that may have any address.

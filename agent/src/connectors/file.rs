@@ -36,7 +36,7 @@ const MIN_FREE_BYTES: u64 = 64 << 20;
 /// Stored record: newest file of a step, and the last text written to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LastFile {
-    /// What is not UTF-8 in the path is replaced: JSON has no such texts.
+    /// Parts of the path that are not UTF-8 are replaced, because JSON has no such texts.
     folder: String,
     below: Vec<String>,
     name: String,

@@ -1,6 +1,6 @@
 //! The task that executes effects: lists them at the runtime, runs them, reports their outcomes.
 //!
-//! It runs beside the agent's loop and needs no broker. Invariants:
+//! It runs in parallel to the agent's loop and needs no broker. Invariants:
 //! - A waiting effect takes only its number and lane in memory; its contents are fetched last.
 //! - A stop waits [`STOP_TIMEOUT`] for active effects. An interrupted effect is executed again
 //!   after the next start.

@@ -24,11 +24,11 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// Why a model is not asked.
 const NO_MODEL: &str = "no language model may see pictures; set llm.second_opinion = true";
 
-/// What questions need.
+/// Dependencies of questions to sources.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
     pub lookups: Arc<Lookups>,
-    /// Absent where no model may see pictures.
+    /// Absent if no model may see pictures.
     pub asker: Option<Arc<Asker>>,
     pub references: ReferenceService,
 }

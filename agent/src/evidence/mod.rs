@@ -7,7 +7,7 @@
 //! - [`counts`]: answers, failures and times by source. [`lookup_service`]: the look-ups, shared.
 //!
 //! Invariants:
-//! - A chain is stored in one batch with the cursor behind its event.
+//! - A chain is stored in one batch with the cursor after its event.
 //! - A source is asked after "asking" is durable; a paid one is asked once, over crashes too.
 //! - Each event gets exactly one result, and stays with people where no source decides.
 //!

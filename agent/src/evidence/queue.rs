@@ -35,7 +35,7 @@ pub(crate) const MAX_AGE: Duration = Duration::from_secs(600);
 /// A running chain, locked while it is changed and stored.
 pub(super) type RunningChain = Arc<Mutex<StoredChain>>;
 
-/// What a queue starts with.
+/// Initial state of a queue.
 #[derive(Debug, Default)]
 pub(super) struct QueueSetup {
     /// Chains that the last run left.

@@ -1,7 +1,7 @@
 //! The task that runs chains and second opinions: follows the journal, asks sources, reports
 //! results.
 //!
-//! It runs beside the agent's loop and needs no broker. Invariants:
+//! It runs in parallel to the agent's loop and needs no broker. Invariants:
 //! - A chain that is older than [`MAX_AGE`] asks no further source.
 //! - A result is computed from what is stored, and sent until the runtime has it. Only then is the
 //!   chain deleted, or when the journal no longer has the event.
@@ -50,18 +50,18 @@ const RETRY_CEILING: Duration = Duration::from_secs(10);
 /// How long questions may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the task needs to start.
+/// Dependencies of the task at its start.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub lookups: LookupService,
-    /// Absent where no model may see pictures.
+    /// Absent if no model may see pictures.
     pub asker: Option<Arc<Asker>>,
     /// Its vectors are computed by this task.
     pub references: ReferenceService,
     pub store: Arc<dyn Store>,
     /// Chains that the last run left.
     pub restored: Vec<StoredChain>,
-    /// Where the last run was in the journal.
+    /// Position of the last run in the journal.
     pub cursor: Option<EventSeq>,
     pub opinion_counts: second_opinion::SharedCounts,
     pub trace: Trace,
@@ -163,7 +163,7 @@ impl ChainTask {
         Ok(())
     }
 
-    /// Stores what `record` adds or changes, in one batch with the cursor behind it.
+    /// Stores what `record` adds or changes, in one batch with the cursor after it.
     async fn on_record(&mut self, record: Option<&Event>) -> Result<(), StoreError> {
         let running = record.and_then(|record| self.queue.running(record.id));
         // Held while it is stored: the chain itself stores nothing older meanwhile.
@@ -201,7 +201,7 @@ fn check_end(ended: Result<Result<(), StoreError>, JoinError>) -> Result<(), Sto
     })
 }
 
-/// What the run of one chain needs.
+/// Dependencies of the run of one chain.
 struct Deps {
     sources: Sources,
     /// Answers that second opinions about the same scenes share.

@@ -34,7 +34,7 @@ const OBSERVED_SPAN: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Dependencies of a heartbeat: language model, trace and notes.
 #[derive(Debug)]
 pub struct Asker {
-    /// Absent where no model is configured.
+    /// Absent if no model is configured.
     pub model: Option<ModelAccess>,
     pub trace: Trace,
     pub notes: Notes,

@@ -189,7 +189,7 @@ impl Finding {
     }
 }
 
-/// What a disk that refuses means for the box.
+/// Consequence of a disk that refuses writes.
 const WHILE_DISK_REFUSES: &str = "new events wait in memory, recorded ones in the \
     journal, frames are dropped once too many wait, and commands are refused";
 

@@ -17,7 +17,7 @@ use watchkeeper_memory::Note;
 pub struct CheckInput {
     /// Time of the check.
     pub at: Wall,
-    /// Local time of the check; absent where the clock was never set.
+    /// Local time of the check; absent if the clock was never set.
     pub local: Option<Zoned>,
     /// Report of the runtime; absent if it does not answer.
     pub runtime: Option<RuntimeReport>,
@@ -34,7 +34,7 @@ pub struct CheckInput {
     pub observations: Vec<Note>,
 }
 
-/// What the runtime reported for one check.
+/// The runtime's report for one check.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuntimeReport {
     pub cameras: Vec<Camera>,

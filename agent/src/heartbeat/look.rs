@@ -3,7 +3,7 @@
 //! Sans-IO. Names and pictures appear in the result of the tool `get_frame` only.
 //!
 //! Invariants:
-//! - Cameras take turns: with more cameras than frames none is left out for ever.
+//! - Cameras take turns: with more cameras than frames, each still gets its turn.
 //! - The instructions are identical every time. The model has no tool that acts.
 //! - What the model reports becomes an observation, or nothing.
 
@@ -39,7 +39,7 @@ Answer with one JSON object and nothing else: {"seen": "...", "injection_suspect
 
 const QUESTION: &str = "Get the frame, and say what its owner would want to know.";
 
-/// What a model reported about a frame.
+/// A model's report about a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// An ordinary scene.
@@ -57,7 +57,7 @@ struct Answer {
     injection_suspected: bool,
 }
 
-/// Returns the cameras whose frames this check looks at, behind `last` in the order of names.
+/// Returns the cameras whose frames this check looks at, after `last` in the order of names.
 pub(crate) fn next_cameras(
     look: &LookConfig,
     input: &CheckInput,

@@ -99,7 +99,7 @@ impl Asker {
     }
 }
 
-/// What the looks of one check share.
+/// Data that the looks of one check share.
 struct View<'v> {
     model: &'v ModelAccess,
     client: &'v Client,

@@ -1,6 +1,6 @@
 //! The bundle of a job: description, log, trajectory, results, and the files in its output folder.
 //!
-//! - Links and what is no regular file are left out, and stated as missing.
+//! - Links and what is not a regular file are left out, and stated as missing.
 //! - A file that changes while the bundle is written makes it unsound, which the caller finds.
 
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ pub fn collect(job: &JobFolder) -> Result<Contents, JobFolderError> {
     Ok(contents)
 }
 
-/// What the runtime signs.
+/// Description of the job that the runtime signs.
 pub fn describe(job: &JobFolder, contents: &Contents) -> JobBundle {
     let (files, missing) = contents.describe();
     JobBundle {

@@ -20,7 +20,7 @@ pub(crate) const MAX_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
 /// Hours before now in which the latest time is looked for, one span after the other.
 const SPANS_H: [i64; 4] = [1, 24, 24 * 31, 24 * 366];
 
-/// What has become of the latest time of a schedule.
+/// State of the latest time of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CronTime {
     Due(Timestamp),
@@ -28,7 +28,7 @@ pub(crate) enum CronTime {
     Missed(Timestamp),
 }
 
-/// What a schedule of times remembers over restarts.
+/// State of a schedule of times that survives restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CronState {
     /// Every time up to here is settled: it was due or is given up.

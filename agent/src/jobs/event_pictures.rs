@@ -42,7 +42,7 @@ pub(super) struct EventPictures {
     pages: Mutex<Pages>,
 }
 
-/// Where the pages of the journal end that an earlier run has read. The runtime is asked by number
+/// Ends of the pages of the journal that an earlier run has read. The runtime is asked by number
 /// and not by time, and its wall clock may have been set back.
 #[derive(Debug, Default)]
 struct Pages(Vec<PageEnd>);
@@ -226,7 +226,7 @@ pub(super) fn unwritten(path: &Path, error: &std::io::Error) -> ToolError {
     ToolError::Transient(format!("{} can't be written: {error}", path.display()))
 }
 
-/// Which events are wanted. Times in milliseconds since 1970.
+/// Filter for events. Times in milliseconds since 1970.
 struct EventFilter<'a> {
     since_ms: i64,
     until_ms: i64,
@@ -347,7 +347,7 @@ impl<'a> EventFilter<'a> {
         Ok(())
     }
 
-    /// The record after which events of the range may stand.
+    /// The record after which events of the range may follow.
     async fn start(&self, client: &RuntimeClient, pages: &Mutex<Pages>) -> EventSeq {
         let Some(end) = pages.lock().before(self.since_ms).cloned() else {
             return EventSeq(0);

@@ -36,7 +36,7 @@ pub enum JobServiceError {
     Invalid(Vec<String>),
     #[error("{0}")]
     Forbidden(String),
-    /// What the plan needs may be there later: the names of the runtime, or its file.
+    /// The plan is not available yet: the names of the runtime, or its file, may appear later.
     #[error("{0}")]
     Unavailable(String),
     #[error("job {0} runs or waits; cancel it first")]

@@ -369,7 +369,7 @@ impl ScheduleClock {
     }
 }
 
-/// What has become of a schedule.
+/// Result of polling a schedule.
 enum Polled {
     /// The time, and the event that makes it due.
     Due(Timestamp, Option<TriggerEvent>),

@@ -31,7 +31,7 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 /// too.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the scheduler needs to start.
+/// Dependencies of the scheduler at its start.
 #[derive(Debug)]
 pub(crate) struct SchedulerSetup {
     pub schedules: Vec<ScheduleConfig>,

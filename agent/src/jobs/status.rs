@@ -108,7 +108,7 @@ pub struct JobsHealth {
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ScheduleStatus {
     pub name: String,
-    /// Next due time; absent where events start it.
+    /// Next due time; absent if events start it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub next: Option<jiff::Timestamp>,

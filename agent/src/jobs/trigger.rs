@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_config::EventFilter;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 
-/// What a job may use of the event that started it, as inputs of its plan.
+/// Values of an event that a job may use as inputs of its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerEvent {
     /// Number of its record in the journal.
@@ -48,7 +48,7 @@ pub fn matching(filter: &EventFilter, event: &Event) -> Option<TriggerEvent> {
     })
 }
 
-/// What a schedule of events remembers over restarts.
+/// State of a schedule of events that survives restarts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TriggerState {
     /// Latest event that has started no job yet.

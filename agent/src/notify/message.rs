@@ -33,7 +33,7 @@ const MAX_TEXT: usize = 500;
 const MAX_REASON: usize = 200;
 /// Longest text of a section block, in characters ("Section block" in Slack's documentation).
 const SLACK_MAX_BLOCK_TEXT: usize = 3000;
-/// Longest link that a block has room for behind the longest escaped text.
+/// Longest link that a block has room for after the longest escaped text.
 const SLACK_MAX_LINK: usize = SLACK_MAX_BLOCK_TEXT - MAX_TEXT * "&amp;".len();
 
 /// One notification of one channel.
@@ -55,7 +55,7 @@ pub(crate) struct Notification {
 }
 
 impl Notification {
-    /// The text with the link behind it.
+    /// The text with the link after it.
     fn line(&self) -> String {
         match &self.link {
             Some(link) => format!("{}, answer: {link}", self.text),
@@ -267,7 +267,7 @@ fn has_lasted(event: &Event) -> bool {
     }
 }
 
-/// What sets a record apart from the others of its event that a channel receives.
+/// Suffix that distinguishes a record from the others of its event that a channel receives.
 fn id_suffix(event: &Event) -> &'static str {
     match event.phase {
         Phase::New => "new",
@@ -433,9 +433,9 @@ pub(crate) fn body(
     }
 }
 
-/// What Slack shows of a notification; `text` of the message is for its previews and for compatible
-/// services. With `verbatim`, an address in a text from outside stays text; an incoming webhook has
-/// that for text objects only ("Text object" in Slack's documentation).
+/// Block that Slack shows of a notification; `text` of the message is for its previews and for
+/// compatible services. With `verbatim`, an address in a text from outside stays text; an incoming
+/// webhook has that for text objects only ("Text object" in Slack's documentation).
 fn slack_block(notification: &Notification) -> Value {
     let link = notification.link.iter();
     let link = link.map(|url| format!(", answer: <{}>", escaped(url)));

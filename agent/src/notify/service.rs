@@ -1,7 +1,8 @@
 //! Tasks of the channels: each follows the journal, sends its deliveries and stores its position.
 //!
-//! They run beside the agent's loop and need no broker; notices need no runtime either. A request
-//! that is interrupted by the end of the agent is repeated after the next start with the same id.
+//! They run in parallel to the agent's loop and need no broker; notices need no runtime either. A
+//! request that is interrupted by the end of the agent is repeated after the next start with the
+//! same id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub(crate) struct Setup {
     pub sinks: SinksConfig,
     /// Name of the box in texts.
     pub name: String,
-    /// Links that answer reviews; absent where none are configured.
+    /// Links that answer reviews; absent if none are configured.
     pub links: Option<Arc<ReviewLinks>>,
 }
 

@@ -11,7 +11,7 @@ use watchkeeper_evidence::reference::store::{ReferencePicture, Sets};
 
 use crate::embedding::MAX_STEP_FAILURES;
 
-/// What the passes found. Has no more entries than there are pictures.
+/// Results of the passes. Has no more entries than there are pictures.
 #[derive(Debug, Default)]
 pub(super) struct EmbeddingProgress {
     /// Digest of the present model, once the runtime named it.

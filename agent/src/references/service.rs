@@ -83,7 +83,7 @@ pub struct ReferenceService(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Absent where the folder can't be read, with the cause.
+    /// Absent if the folder can't be read, with the cause.
     store: Result<Arc<ReferenceStore>, String>,
     embedder: Embedder,
     runtime: RuntimeClient,

@@ -85,7 +85,7 @@ pub struct Agent {
     journal: JournalReader,
     mqtt: Mqtt,
     commands: Commands,
-    /// Absent where no heartbeat is configured.
+    /// Absent if no heartbeat is configured.
     heartbeat: Option<HeartbeatTask>,
     channels: Channels,
     monitor: RuntimeMonitor,
@@ -120,7 +120,7 @@ impl Agent {
         self
     }
 
-    /// Clears at exit everything retained at the broker, but for the agent's state.
+    /// Clears at exit everything retained at the broker, except the agent's state.
     #[must_use]
     pub(crate) fn clearing_at_exit(mut self) -> Self {
         self.mqtt.clears_at_exit = true;
@@ -250,7 +250,7 @@ impl Agent {
     }
 }
 
-/// Waits until a task ends by itself; pending forever without tasks.
+/// Waits until a task ends unexpectedly; pending forever without tasks.
 async fn died(tasks: &mut Option<Tasks>) -> AgentError {
     match tasks {
         Some(tasks) => tasks.died().await,

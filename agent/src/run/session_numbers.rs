@@ -30,7 +30,7 @@ pub(super) fn first_outbox_id(now: Wall) -> OutboxId {
     OutboxId(set_ms(now).max(1))
 }
 
-/// Milliseconds since 1970; zero where the clock was never set.
+/// Milliseconds since 1970; zero if the clock was never set.
 fn set_ms(now: Wall) -> u64 {
     match now.quality {
         TimeQuality::Unsynced => 0,

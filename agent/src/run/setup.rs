@@ -16,7 +16,7 @@ use crate::fleet::outbox::{ClassLimits, Limits};
 /// Timeout of a second opinion: its recipients know the event and should not wait much longer.
 const OPINION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What an agent needs to start.
+/// Dependencies of an agent at its start.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub site: SiteId,
@@ -30,7 +30,7 @@ pub struct Setup {
     pub limits: Limits,
     /// Interval of telemetry.
     pub telemetry_every: Duration,
-    /// What effects of workflows may reach.
+    /// Hosts and folders that effects of workflows may use.
     pub sinks: SinksConfig,
     /// Notification channels of the configuration.
     pub channels: Vec<ChannelConfig>,
@@ -70,7 +70,7 @@ pub struct HeartbeatSetup {
 /// Setup of the agent's API.
 #[derive(Debug, Clone)]
 pub struct ApiSetup {
-    /// Where the API is served.
+    /// Addresses of the API.
     pub config: AgentApiConfig,
     /// Used by conversations. Where several setups have an LLM it is the same: they share a ledger.
     pub llm: Option<LlmConfig>,

@@ -10,7 +10,7 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Feeds the watchdog of the service manager, if it requests one.
 #[derive(Debug)]
 pub struct Watchdog {
-    /// Absent where the service manager has no watchdog.
+    /// Absent if the service manager has no watchdog.
     interval: Option<Duration>,
     due: Instant,
 }

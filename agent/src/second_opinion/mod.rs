@@ -75,7 +75,7 @@ pub enum Outcome {
     Raised,
     /// The verdict fell.
     Lowered,
-    /// The local decision stands.
+    /// The local decision remains.
     Stands,
 }
 
@@ -93,7 +93,7 @@ pub struct Counts {
     pub raised: u64,
     /// Events whose verdict fell.
     pub lowered: u64,
-    /// Events whose local decision stands after an answer.
+    /// Events whose local decision remains after an answer.
     pub stands: u64,
     /// Events without an answer: no picture, no budget, an invalid answer, or too late.
     pub without_answer: u64,
@@ -127,7 +127,7 @@ pub struct Answer {
     pub cost: Money,
     /// Time from the question to the answer.
     pub took: Duration,
-    /// Event of one scene that the model was asked about; absent where that is the event itself.
+    /// Event of one scene that the model was asked about; absent if that is the event itself.
     pub shared_from: Option<EventId>,
 }
 
@@ -179,9 +179,9 @@ impl Answer {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoAnswer {
     pub why: String,
-    /// Cost of all attempts; absent where it is not known whether a model was asked.
+    /// Cost of all attempts; absent if it is not known whether a model was asked.
     pub cost: Option<Money>,
-    /// Time from the question to the failure; absent where the agent did not ask, or ended.
+    /// Time from the question to the failure; absent if the agent did not ask, or ended.
     pub took: Option<Duration>,
 }
 

@@ -5,7 +5,7 @@
 //! | a track in common, or the centre of each bounding box in the other | [`EITHER_MS`] |
 //! | both | [`BOTH_MS`] |
 //!
-//! A pipeline that is replaced counts its tracks from 1 again, so a track alone is no identity.
+//! A pipeline that is replaced counts its tracks from 1 again, so a track alone is not an identity.
 //!
 //! The answers are in memory only; a restart forgets them.
 //!

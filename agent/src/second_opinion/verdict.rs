@@ -47,8 +47,8 @@ pub(crate) const INJECTION: &str =
     "a text in the picture speaks to the model, so its opinion does not count";
 
 impl Opinion {
-    /// What the opinion does and its confidence in the event: a sure confirmation is near 1, a sure
-    /// refutation near 0. `None` for an abstention.
+    /// Effect of the opinion and its confidence in the event: a certain confirmation is near 1, a
+    /// certain refutation near 0. `None` for an abstention.
     pub(crate) fn confidence_in_event(&self) -> Option<(&'static str, f64)> {
         let half = self.confidence / 2.0;
         match self.verdict {

@@ -39,7 +39,7 @@ pub struct Weighed {
 }
 
 /// The outcome of the opinion in `event`, a record of phase `assessed`. After a person's answer the
-/// opinion changes nothing, and is no evidence.
+/// opinion changes nothing, and is not evidence.
 pub(crate) fn outcome_of(event: &Event) -> Outcome {
     let is_it = |link: &&Evidence| link.source == SOURCE && link.weight > 0.0;
     match event.evidence.iter().find(is_it) {

@@ -32,7 +32,7 @@ unsafe fn ask<T>(device: &Device, request: vidioc::_IOC_TYPE, about: &mut T) -> 
     unsafe { ioctl(device.handle().fd(), request, about.cast()) }
 }
 
-/// What the driver says of itself and of this node.
+/// The driver's description of itself and of this node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Capability {
     pub(super) driver: [u8; 16],

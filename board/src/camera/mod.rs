@@ -60,7 +60,7 @@ fn describe(
 /// Lists the controls of a device with their current values.
 ///
 /// # Errors
-/// [`ControlError::Open`] when the device can't be opened or is no V4L2 device.
+/// [`ControlError::Open`] when the device can't be opened or is not a V4L2 device.
 pub fn controls(device: &Path) -> Result<Vec<Control>, ControlError> {
     device::controls(device)
 }

@@ -15,7 +15,7 @@ const BAYER: [&str; 28] = [
     "BG14", "GB14", "GR14", "RG14", "BYR2", "GB16", "GR16", "RG16",
 ];
 
-/// What is asked of each device in a listing.
+/// Details that a listing asks of each device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Formats without sizes: a few ioctls.
@@ -40,7 +40,7 @@ pub struct LocalCamera {
     /// Serial number, of USB devices that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// Why the device can't be used; the fields below are empty where it can't be examined.
+    /// Why the device can't be used; the fields below are empty if it can't be examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(flatten)]
@@ -51,14 +51,14 @@ pub struct LocalCamera {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Abilities {
     pub driver: String,
-    /// Where it is attached, such as `usb-0000:00:14.0-2`.
+    /// Bus to which it is attached, such as `usb-0000:00:14.0-2`.
     pub bus: String,
     pub formats: Vec<FormatModes>,
     pub controls: Vec<Control>,
 }
 
 impl Abilities {
-    /// Why pictures of this device can't be used; `None` where they can.
+    /// Why pictures of this device can't be used; `None` if they can.
     pub(super) fn problem(&self) -> Option<&'static str> {
         let is_raw = |format: &FormatModes| BAYER.contains(&format.format.as_str());
         let has_only_raw = !self.formats.is_empty() && self.formats.iter().all(is_raw);

@@ -1,6 +1,6 @@
 //! Fans: duty and speed.
 //!
-//! A Jetson has its tachometer in a chip of its own, `pwm_tach`, with the file `rpm`.
+//! A Jetson has its tachometer in its own chip, `pwm_tach`, with the file `rpm`.
 
 use std::path::Path;
 

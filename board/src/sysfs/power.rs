@@ -130,7 +130,7 @@ impl PowerProbes {
     }
 }
 
-/// Places of the rails whose sum is the power of the board; empty where that is not known.
+/// Places of the rails whose sum is the power of the board; empty if that is not known.
 fn total_of(rails: &[Rail]) -> Vec<usize> {
     let places = |names: &[&str]| -> Option<Vec<usize>> {
         let place = |name: &&str| rails.iter().position(|rail| &*rail.name == *name);

@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Bytes of a file that are read; the values looked for stand at its beginning.
+/// Bytes of a file that are read; the values are at its start.
 const CAPACITY: usize = 4096;
 
 /// Memory for the text of one file.
@@ -49,7 +49,7 @@ impl Probe {
         paths.iter().find_map(|path| Self::find(root.join(path)))
     }
 
-    /// Reads the beginning of the file, trimmed; `None` where it can't be read or is empty.
+    /// Reads the beginning of the file, trimmed; `None` if it can't be read or is empty.
     pub(super) fn text<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a str> {
         self.read(buffer).ok().filter(|text| !text.is_empty())
     }

@@ -1,4 +1,4 @@
-//! What slows the board down: cooling devices, over-current events, and the firmware's flags.
+//! Causes that slow the board down: cooling devices, over-current events, and the firmware's flags.
 //!
 //! | source | thermal | over-current | under-voltage |
 //! |---|---|---|---|
@@ -122,7 +122,7 @@ impl ThrottleProbes {
     }
 }
 
-/// Whether any answer is yes; `None` where there is no answer.
+/// Whether any answer is yes; `None` if there is no answer.
 fn any(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     answers.into_iter().flatten().reduce(|a, b| a || b)
 }

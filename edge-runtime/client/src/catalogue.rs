@@ -111,7 +111,7 @@ impl RuntimeClient {
 
     /// Follows the records after `after`, also future ones (`GET /v1/events/stream?after=`).
     ///
-    /// The feed reconnects by itself and ends only when it is dropped.
+    /// The feed reconnects automatically and ends only when it is dropped.
     pub fn follow_events(&self, after: EventSeq) -> EventFeed {
         EventFeed::new(self.clone(), after)
     }

@@ -1,7 +1,7 @@
 //! The journal as an endless stream of server-sent events, across restarts of the runtime.
 //!
 //! - Records rise strictly, each at most once per feed. After a lost connection the feed continues
-//!   behind its last record. A gap in the numbers is passed on: the consumer decides.
+//!   after its last record. A gap in the numbers is passed on: the consumer decides.
 //! - `eventsource-stream` reads the lines, because the runtime bounds them and sends no byte order
 //!   mark. Not here: `agent/llm` has its own reader for foreign servers.
 

@@ -9,7 +9,7 @@ use super::figures::{self, Car, Person, Pose};
 use super::random::Random;
 use super::raster::{DESIGN_WIDTH, Rgb, Shape};
 
-/// What a figure is.
+/// Kind of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Person,

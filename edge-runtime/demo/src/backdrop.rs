@@ -1,6 +1,6 @@
 //! The empty street: a picture, scaled to the size of the scene.
 //!
-//! - At 640 × 360 pixels, the default, the picture is taken as it is. A smaller scene averages its
+//! - At 640 × 360 pixels, the default, the picture is taken unchanged. A smaller scene averages its
 //!   pixels, a larger one interpolates between them.
 //! - The picture shows pavements, road, zebra crossing and bench where `actor` sends the figures.
 

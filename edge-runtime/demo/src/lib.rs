@@ -4,9 +4,9 @@
 //!   square roots of `f64`, an own random generator and no library sine.
 //! - The ground truth is computed from the very shapes that are drawn.
 //!
-//! Map: `scene` plans who is where and when, `actor` the figures and their paths, `figures` their
-//! shapes, `backdrop` the street, `raster` anti-aliased polygons, `light` daylight and sensor
-//! noise, [`truth`](mod@truth) the boxes, crossings and dwell times.
+//! Map: `scene` plans the positions of figures over time, `actor` the figures and their paths,
+//! `figures` their shapes, `backdrop` the street, `raster` anti-aliased polygons, `light` daylight
+//! and sensor noise, [`truth`](mod@truth) the boxes, crossings and dwell times.
 
 mod actor;
 mod backdrop;

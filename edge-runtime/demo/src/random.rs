@@ -5,7 +5,7 @@
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    /// What the state grows by with each number.
+    /// Increment of the state for each number.
     pub(super) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
     pub(super) fn next(&mut self) -> u64 {

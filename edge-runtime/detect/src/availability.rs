@@ -23,11 +23,11 @@ pub struct BackendState {
 /// A back end that is here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoundBackend {
-    /// Absent where the name of the library does not have it.
+    /// Absent if the name of the library does not have it.
     pub version: Option<String>,
     /// The library; absent for a part of this program.
     pub library: Option<PathBuf>,
-    /// Execution providers in the order in which they are asked for; empty where it has none.
+    /// Execution providers in the order in which they are asked for; empty if it has none.
     pub providers: Vec<&'static str>,
 }
 

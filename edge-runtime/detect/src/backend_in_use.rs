@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The execution provider that goes without saying.
+/// The execution provider that is not named in reports.
 const CPU: &str = "CPU";
 
 /// Name of the back end that runs a network, such as `rten`, with its execution provider. Clones
@@ -77,7 +77,7 @@ impl BackendInUse {
         self.0.lock().name
     }
 
-    /// Execution provider within the back end, such as `CPU`; `None` where it has none.
+    /// Execution provider within the back end, such as `CPU`; `None` if it has none.
     #[must_use]
     pub fn provider(&self) -> Option<&'static str> {
         self.0.lock().provider

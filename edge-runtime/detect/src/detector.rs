@@ -27,7 +27,7 @@ pub struct DetectorInfo {
     pub backend: BackendInUse,
     /// Threads of one inference, where the back end had some on the processor at the opening.
     pub threads: Option<usize>,
-    /// Copies of whole tensors in one run, where that is known.
+    /// Copies of whole tensors in one run, if that is known.
     pub tensor_copies: Option<u32>,
     pub task: Task,
     /// Width and height of a network's input; absent for the motion detector.
@@ -46,7 +46,7 @@ pub struct DetectorInfo {
     pub own: OwnThresholds,
 }
 
-/// What a model uses where a request leaves it open.
+/// A model's thresholds for requests that set none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OwnThresholds {
     /// Lowest score to report.

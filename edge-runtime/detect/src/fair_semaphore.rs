@@ -95,7 +95,7 @@ impl<T> FairSemaphore<T> {
         &self.value
     }
 
-    /// Blocks until it is the turn of `claim`, beside at most `lanes - 1` other streams.
+    /// Blocks until it is the turn of `claim`, in parallel to at most `lanes - 1` other streams.
     pub fn acquire(&self, claim: &Claim, lanes: usize) -> Permit<'_, T> {
         let mut turns = self.turns.lock();
         turns.set_lanes(lanes);

@@ -3,7 +3,7 @@
 //! - A back end loads a file and turns input tensors into output tensors. It knows no pictures,
 //!   bounding boxes or texts.
 //! - Tensors are row-major and contiguous. They hold `f32`, or `i32` tokens as inputs.
-//! - Tensors are lent for one call: a back end may keep them in memory of its own.
+//! - Tensors are lent for one call: a back end may keep them in its own memory.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ pub trait Network: Send + Sync {
         None
     }
 
-    /// Threads of one run; absent where the back end has none of its own on the processor.
+    /// Threads of one run; absent if the back end has none of its own on the processor.
     fn threads(&self) -> Option<usize> {
         None
     }
@@ -87,7 +87,7 @@ pub trait Network: Send + Sync {
     }
 
     /// Copies of whole tensors that one run makes before and after the network's own operators;
-    /// absent where that is not known.
+    /// absent if that is not known.
     fn tensor_copies(&self) -> Option<u32> {
         None
     }

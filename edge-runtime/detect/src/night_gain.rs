@@ -3,7 +3,7 @@
 //! - The median luma of a sample decides, with hysteresis, so that a flicker of light does not
 //!   switch it. Frames of normal light reach the network as they are.
 //! - Black samples do not count: they are privacy masks, bars or nothing at all. A frame with few
-//!   others leaves the gain as it is.
+//!   others leaves the gain unchanged.
 //! - Only the network sees the raised picture; events, videos and snapshots show what was filmed.
 //!
 //! | median luma, 0 to 255 | gain |

@@ -42,7 +42,7 @@ pub fn suppress(
     boxes.truncate(kept);
 }
 
-/// Which boxes [`suppress`] would keep of these, which it sorted before: by place.
+/// Positions of the boxes, sorted before, that [`suppress`] would keep.
 #[must_use]
 pub fn unsuppressed(boxes: &[RawDetection], iou: f32, class_agnostic: bool) -> Vec<bool> {
     let mut kept: Vec<bool> = Vec::with_capacity(boxes.len());

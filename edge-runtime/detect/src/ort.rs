@@ -1,7 +1,7 @@
 //! The ONNX Runtime back end, about twice as fast as the pure Rust one.
 //!
 //! - The library is opened with dlopen ([`ort_library`](super::ort_library) finds it), at most once
-//!   per process. It is never closed, because it keeps threads of its own.
+//!   per process. It is never closed, because it keeps its own threads.
 //! - A network runs on the first execution provider that opens it ([`ort_providers`]), else on the
 //!   CPU.
 //! - No type of the `ort` crate leaves this file and [`ort_providers`].
@@ -34,7 +34,7 @@ pub const NAME: &str = "ort";
 pub struct OrtNetwork {
     session: Mutex<MeteredSession>,
     threads: usize,
-    /// For a run beside another one; absent where one lane is wanted.
+    /// For a parallel run; absent if one lane is wanted.
     second: Option<SecondSession>,
     inputs: Vec<Input>,
     names: Vec<String>,
@@ -46,7 +46,7 @@ pub struct OrtNetwork {
 #[derive(Debug)]
 struct SecondSession {
     path: PathBuf,
-    /// That of the file before the first session was opened.
+    /// Stamp of the library's file before the first session was opened.
     stamp: Option<FileStamp>,
     environment: Environment,
     session: OnceLock<Mutex<MeteredSession>>,
@@ -79,7 +79,7 @@ impl OrtNetwork {
     /// time once it is shared, the second one on one thread.
     ///
     /// # Errors
-    /// [`LoadError`]: the library is missing, the file is no network, or does not match the
+    /// [`LoadError`]: the library is missing, the file is not a network, or does not match the
     /// manifest.
     pub fn load(
         path: &Path,

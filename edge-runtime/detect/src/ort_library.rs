@@ -30,7 +30,7 @@ pub struct OrtSettings {
     /// Folders of fetched libraries.
     pub folders: Vec<PathBuf>,
     pub precision: Precision,
-    /// Threads that an earlier opening of the network chose on this box, where that is known; a
+    /// Threads that an earlier opening of the network chose on this box, if that is known; a
     /// configured number precedes.
     pub measured_threads: Option<NonZeroUsize>,
 }
@@ -47,7 +47,7 @@ impl OrtSettings {
         None
     }
 
-    /// What makes a library available that can't be opened.
+    /// Remedy for a library that can't be opened.
     #[must_use]
     pub fn remedy(&self) -> String {
         let pull = "watchkeeper backends pull onnxruntime";
@@ -141,7 +141,7 @@ pub(crate) fn version(library: &Path) -> Option<String> {
     named_version(LIBRARY, &file).map(str::to_owned)
 }
 
-/// What follows the plain name and a dot.
+/// Version in a file name: the text after the plain name and a dot.
 fn named_version<'a>(library: &str, path: &'a Path) -> Option<&'a str> {
     let rest = path.file_name()?.to_str()?.strip_prefix(library)?;
     rest.strip_prefix('.')

@@ -65,14 +65,14 @@ impl Provider {
             Self::OpenVino => OpenVINO::default()
                 .with_num_threads(threads.get())
                 .register(builder),
-            // It has threads of its own.
+            // It has its own threads.
             Self::Xnnpack => XNNPACK::default()
                 .with_intra_op_num_threads(threads)
                 .register(builder),
         }
     }
 
-    /// Copies of tensors between host and device in one run; absent where that is not known.
+    /// Copies of tensors between host and device in one run; absent if that is not known.
     pub(crate) fn tensor_copies(name: &str) -> Option<u32> {
         match name {
             CPU | "XNNPACK" => Some(0),

@@ -41,7 +41,7 @@ use super::whole_image::WholeImageModel;
 use crate::detector::Detector;
 use crate::error::DetectError;
 
-/// What a pipeline opens.
+/// Model that a pipeline opens, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenRequest {
     /// `motion`, a name in the zoo, or a path to a model file.
@@ -57,7 +57,7 @@ pub struct OpenRequest {
     pub models_dirs: Vec<PathBuf>,
     /// Where to search ONNX Runtime, besides the system's folders.
     pub ort: OrtSettings,
-    /// TensorRT; `None` where it must not be used, or `auto` found no shim.
+    /// TensorRT; `None` if it must not be used, or `auto` found no shim.
     pub trt: Option<TrtSettings>,
     /// Settings of the motion detector; networks have none.
     pub motion: MotionSettings,
@@ -430,8 +430,8 @@ impl Opening<'_> {
         let resolved = zoo.resolve(model)?;
         match resolved.manifest.task {
             Task::ObjectDetection | Task::KeypointDetection | Task::InstanceSegmentation => {}
-            // Models with a model of their own are refused: manifests that name each other would
-            // recurse without end.
+            // Models with their own model are refused: manifests that name each other would recurse
+            // without end.
             task => {
                 return Err(OpenError::Faces {
                     manifest: manifest.name.clone(),

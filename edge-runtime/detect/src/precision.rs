@@ -18,7 +18,7 @@ const CALIBRATED: &str = "int8.onnx";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// That of the file.
+    /// Precision of the file.
     Fp32,
     /// On TensorRT float16 where little is lost, elsewhere that of the file.
     #[default]
@@ -68,7 +68,7 @@ impl FromStr for Precision {
     }
 }
 
-/// Where the calibrated network of a file is kept: `model.int8.onnx` for `model.onnx`.
+/// Path of the calibrated network of a file: `model.int8.onnx` for `model.onnx`.
 #[must_use]
 pub fn calibrated_file(path: &Path) -> PathBuf {
     path.with_extension(CALIBRATED)

@@ -45,7 +45,7 @@ impl Preprocessor {
         }
     }
 
-    /// Sets the curve that raises the next pictures; `None` leaves them as they are.
+    /// Sets the curve that raises the next pictures; `None` leaves them unchanged.
     pub fn set_gain(&mut self, gain: Option<Gamma>) {
         self.gain = gain;
     }

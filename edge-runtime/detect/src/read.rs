@@ -247,7 +247,7 @@ impl TextReader {
         let most = widest(&self.manifest).unwrap_or(input.width);
         let width = wanted.div_ceil(STEP).saturating_mul(STEP);
         let width = width.clamp(input.width, most);
-        // A line that is slightly too wide is squeezed, which needs an input of its own.
+        // A line that is slightly too wide is squeezed, which needs its own input.
         let key = if wanted > width { 0 } else { width };
         let (name, network) = (&self.manifest.name, &self.network);
         let look = self.widths.entry(key).or_insert_with(|| {

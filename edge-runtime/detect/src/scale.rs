@@ -126,7 +126,7 @@ struct Axis {
     sizes: [u32; 2],
     /// First source pixel of each target pixel.
     first: Vec<usize>,
-    /// `taps` for each target pixel, zeros behind the last.
+    /// `taps` for each target pixel, zeros after the last.
     weights: Vec<i16>,
     taps: usize,
     /// A weight of 1 is `1 << precision`.

@@ -131,7 +131,7 @@ pub enum TokenizerError {
     /// The vocabulary is missing, or not the manifest's.
     #[error(transparent)]
     Part(#[from] ZooError),
-    /// The file is no vocabulary.
+    /// The file is not a vocabulary.
     #[error("{file} is no vocabulary: {message}")]
     Vocabulary { file: String, message: String },
     /// The text network can't be loaded.

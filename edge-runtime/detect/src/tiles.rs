@@ -20,7 +20,7 @@ use crate::nms::suppress;
 /// Overlap above which two boxes are one object, for networks that need no suppression.
 const MERGE_IOU: f32 = 0.5;
 
-/// What the runs on a frame and its tiles did, beside their result.
+/// Effects of the runs on a frame and its tiles, besides their result.
 #[derive(Debug, Clone)]
 pub struct Runs {
     pub times: DetectTimes,

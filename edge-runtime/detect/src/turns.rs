@@ -31,12 +31,12 @@ const LEARNING: f64 = 0.2;
 /// Longest period: a stream gets a turn at least this often.
 const MAX_PERIOD: Duration = Duration::from_secs(10);
 
-/// What a stream asks for.
+/// Rate that a stream asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClaimedRate {
     /// Turns a second.
     pub rate: f64,
-    /// Share beside others where not all can have what they want; over 0.
+    /// Relative share if not all streams can have the rate that they want; over 0.
     pub weight: f64,
 }
 

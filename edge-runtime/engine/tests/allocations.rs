@@ -70,7 +70,7 @@ fn tracker_allocates_nothing_in_its_steady_state() {
     }
 }
 
-/// A tracker of this type with a line and a zone behind it.
+/// A tracker of this type with a line and a zone after it.
 fn counting(tracker: &str) -> Json {
     json!({
         "version": "1.0",
@@ -107,7 +107,7 @@ fn with_numbers(tracker: &str) -> Json {
     definition
 }
 
-/// [`counting`] with decisions that change, and steps behind them that count, time and compute.
+/// [`counting`] with decisions that change, and steps after them that count, time and compute.
 fn with_decisions(tracker: &str) -> Json {
     let mut definition = counting(tracker);
     let length = |name: &str, of: &str| {

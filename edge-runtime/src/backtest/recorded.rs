@@ -22,7 +22,7 @@ pub(super) struct RecordedFrame(Arc<Mutex<Shown>>);
 #[derive(Debug, Default)]
 struct Shown {
     found: Vec<RawDetection>,
-    /// What the recorded step asked for; absent before the first chunk.
+    /// Thresholds that the recorded step asked for; absent before the first chunk.
     asked: Option<Thresholds>,
     /// Scores below which a step misses detections.
     weakest: Option<f32>,
@@ -43,7 +43,7 @@ impl RecordedFrame {
         found.extend(boxes.iter().copied().map(SeenBox::raw));
     }
 
-    /// What the history does not have, one sentence each.
+    /// Gaps of the history, one sentence each.
     pub(super) fn limits(&self) -> Vec<String> {
         let shown = self.0.lock();
         let weak = shown.weakest.map(|least| {

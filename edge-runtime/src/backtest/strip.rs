@@ -28,8 +28,8 @@ const MAX_BOX_DISTANCE_MS: u64 = 1_000;
 const QUALITY: u8 = 80;
 const LINE_WIDTH: f64 = 2.0;
 
-/// Draws events of a replay on the pictures of its chunks; base64 of a JPEG. `None` where no event
-/// has a picture, or the caller `is_gone`.
+/// Draws events of a replay on the pictures of its chunks; base64 of a JPEG. `None` if no event has
+/// a picture, or the caller `is_gone`.
 pub(super) fn draw(
     chunks: &[StoredChunk],
     events: &[BacktestEvent],

@@ -2,7 +2,7 @@
 //!
 //! - Sans-IO: readings go in, records come out.
 //! - Throttling ends [`CALM`] after the last reading with a cause, so that a board at its limit
-//!   makes one event and not hundreds. A reading that can't tell counts as neither.
+//!   makes one event and not hundreds. A reading without a clear value counts as neither.
 //! - Over-current makes no event: an Orin counts short peaks in normal work.
 //! - A worn drive is reported once in a run.
 

@@ -52,8 +52,8 @@ pub struct BoardSampler {
 }
 
 impl BoardSampler {
-    /// Opens a board and samples it, at once for the first time, on a thread of its own: a driver
-    /// that hangs does not hold up the start.
+    /// Opens a board and samples it, at once for the first time, on its own thread: a driver that
+    /// hangs does not hold up the start.
     ///
     /// # Errors
     /// When the system starts no thread.

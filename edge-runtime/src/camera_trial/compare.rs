@@ -37,7 +37,7 @@ const MIN_FRAMES: usize = 5;
 /// Objects over all frames below which nothing is proposed.
 const MIN_OBJECTS: usize = 10;
 
-/// What one candidate found.
+/// Measurements of one candidate.
 #[derive(Debug, Clone)]
 pub(super) struct Measured {
     pub(super) model: String,
@@ -47,7 +47,7 @@ pub(super) struct Measured {
     pub(super) tracks: usize,
 }
 
-/// What the other frames say of a box.
+/// Support for a box from the other frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// A neighbouring frame shows it too.

@@ -20,7 +20,7 @@ pub(super) const MAX_BYTES: usize = 256 << 20;
 /// Longest wait for a frame, because a camera must be opened.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Which frames to take.
+/// Selection of frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     /// Name of a configured source, or an address.

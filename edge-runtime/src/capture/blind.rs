@@ -6,7 +6,7 @@
 //!   noiseless still scene is distinguished only by this time.
 //! - *Black*: the cells have no contrast beyond their noise for [`BLACK_AFTER`]: neither over the
 //!   picture (5th to 95th percentile) nor in a single lit cell, such as a lamp. Text that a camera
-//!   writes into the upper and lower [`TEXT_ROWS`] is no lamp.
+//!   writes into the upper and lower [`TEXT_ROWS`] is not a lamp.
 //! - A picture in which a pipeline follows objects is not black, however dark it is.
 //! - *Moved*, *covered*, *blurred*: see [`view`](super::view). Checked for cameras with a fixed view,
 //!   while the picture is neither frozen nor black.
@@ -86,7 +86,7 @@ impl BlindWatch {
         }
     }
 
-    /// What is known of the camera's view, for the next process.
+    /// The usual view of the camera, for the next process.
     pub fn known_view(&self) -> Option<UsualView> {
         self.view.as_ref()?.known()
     }

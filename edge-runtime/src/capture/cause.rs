@@ -1,8 +1,7 @@
 //! Causes of capture errors, and messages with a remedy.
 //!
 //! - Reads errors of GStreamer and the operating system.
-//! - Every message names the place and a remedy. The caller, who knows the credentials, redacts
-//!   them.
+//! - Every message names the place and a remedy. The caller knows the credentials and redacts them.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -44,7 +43,7 @@ pub(super) fn from_path(path: &Path, error: &io::Error) -> FeedError {
     }
 }
 
-/// Reports a file that gave no picture until the deadline. Damage has an error of its own.
+/// Reports a file that gave no picture until the deadline. Damage has its own error.
 pub(super) fn from_slow_file(path: &Path) -> FeedError {
     FeedError {
         cause: LossCause::Timeout,

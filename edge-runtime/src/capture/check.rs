@@ -233,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// Elements that a pipeline has only where they are installed.
+    /// Elements that a pipeline has only if they are installed.
     const OPTIONAL: [&str; 4] = [
         "libcamerasrc",
         "nvarguscamerasrc",

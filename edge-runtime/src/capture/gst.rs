@@ -91,7 +91,7 @@ pub(super) struct GstFeed {
     has_reported_connected: bool,
     has_picture: bool,
     layout: Option<(gst::Caps, gst_video::VideoInfo)>,
-    /// What the recording lacks and is not reported yet; set at its end.
+    /// Gaps of the recording that are not reported yet; set at its end.
     missing: Option<std::vec::IntoIter<String>>,
     place: String,
     kind: Kind,

@@ -76,14 +76,14 @@ struct State {
     /// The thread is gone: the outcome holds for later subscribers too.
     is_dead: bool,
     closed: bool,
-    /// Whether the latest frame overwrote those that nobody took in time.
+    /// Whether the latest frame overwrote frames that were not taken in time.
     drops_late: bool,
 }
 
 /// Mailbox between one source and its subscribers.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
-    /// The encoded stream of the source; absent where a mask covers a part of it.
+    /// The encoded stream of the source; absent if a mask covers a part of it.
     pub(super) packets: Option<Arc<PacketRing>>,
     state: Mutex<State>,
     /// Wakes the source: a subscriber came, left or took a frame, or the source is to close.
@@ -99,7 +99,7 @@ pub(super) struct Demand {
 }
 
 impl Hub {
-    /// A mailbox of a source whose encoded stream goes to `packets`.
+    /// A mailbox of a source whose encoded stream is kept in `packets`.
     pub(super) fn new(packets: Option<Arc<PacketRing>>) -> Self {
         Self {
             packets,

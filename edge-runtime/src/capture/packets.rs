@@ -1,7 +1,7 @@
 //! The last packets of a camera's own encoded stream, from which clips are cut without encoding.
 //!
-//! - Nothing is kept while nobody reads. Then at most [`MAX_BYTES`], and as much as the longest
-//!   wish of a reader needs with a key frame before it; the oldest go first.
+//! - Nothing is kept without a reader. Then at most [`MAX_BYTES`], and the longest time that a
+//!   reader asks for, with a key frame before it; the oldest are dropped first.
 //! - A packet holds one access unit, as it goes into the decoder. Times become those of the source
 //!   with the first decoded picture ([`PacketRing::align`]).
 //! - A new opening of the source drops everything: its clock starts again. So does another format.

@@ -1,8 +1,8 @@
 //! The one way of a picture out of a feed: through the privacy mask of its source.
 //!
 //! - Feeds yield [`Unmasked`] pictures. Only [`Masker::mask`] gets the pixels out of one, so
-//!   nothing behind capture can hold an unmasked frame.
-//! - A source without regions pays nothing: its pictures pass as they are.
+//!   nothing after capture can hold an unmasked frame.
+//! - A source without regions pays nothing: its pictures pass unchanged.
 //! - A mask is rasterised once for each picture size.
 
 use std::sync::Arc;

@@ -128,7 +128,7 @@ impl SourceHandle {
         self.run
     }
 
-    /// What is known of the camera's view, for the next process.
+    /// The usual view of the camera, for the next process.
     pub fn known_view(&self) -> Option<Arc<UsualView>> {
         self.shared.board.lock().known_view.clone()
     }

@@ -55,7 +55,7 @@ const MIN_DETAILED: f32 = 0.1;
 /// Step of luma at an edge, as a share of the mean luma above black, and its minimum.
 const EDGE_SHARE: f32 = 0.12;
 const MIN_EDGE: f32 = 4.0;
-/// Luma added to the mean, so that noise in the dark is no edge.
+/// Luma added to the mean, so that noise in the dark is not an edge.
 const DARK: f32 = 16.0;
 
 /// Cells of a picture or a mean of them, without the rows of text.
@@ -65,7 +65,7 @@ struct View {
     detail: Vec<f32>,
 }
 
-/// What is known of the view of a camera, for the next process.
+/// The usual view of a camera, for the next process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UsualView {
     usual: View,
@@ -73,7 +73,7 @@ pub struct UsualView {
     pub unusual: Option<Blindness>,
 }
 
-/// What a check says.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Usual,
@@ -106,7 +106,7 @@ impl ViewWatch {
         }
     }
 
-    /// What is known of the view; `None` before it was learnt.
+    /// The usual view; `None` before it was learnt.
     pub fn known(&self) -> Option<UsualView> {
         (self.checks >= MIN_CHECKS).then(|| UsualView {
             usual: self.usual.clone(),
@@ -184,7 +184,7 @@ impl View {
         }
     }
 
-    /// Compares this view with the usual one; `None` if that is unclear. The latest picture tells
+    /// Compares this view with the usual one; `None` if that is unclear. The latest picture shows
     /// what took the detail: the mean still has a part of the usual pattern.
     fn compare(&self, usual: &Self, latest: &Self) -> Option<Verdict> {
         let cells = self.detail.iter().zip(&usual.detail).enumerate();

@@ -47,7 +47,7 @@ struct State {
     ended: VecDeque<CoverageSpan>,
 }
 
-/// What pipelines, requests and the thread share.
+/// Data that pipelines, requests and the thread share.
 #[derive(Debug)]
 struct Shared {
     journal: Arc<Journal>,
@@ -126,8 +126,8 @@ impl CoverageLedger {
         state.ended.push_back(ended);
     }
 
-    /// What is known about a range of time, of one source or of all. The last span of a pipeline
-    /// before the range is part of it. Events that wait for the disk are not counted here.
+    /// Coverage of a range of time, of one source or of all. The last span of a pipeline before the
+    /// range is part of it. Events that wait for the disk are not counted here.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -137,7 +137,7 @@ impl CoverageLedger {
         to_ms: i64,
         source: Option<&SourceId>,
     ) -> Result<CoverageReport, JournalError> {
-        // Before the spans are read: none of them goes on beyond.
+        // Taken before the spans are read, so that none of them ends later.
         let at = clock::wall();
         let mut unstored: Vec<CoverageSpan> = {
             let state = self.shared.state.lock();
@@ -203,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// Stores the ended spans, then writes the others to the file where they are not there yet.
+    /// Stores the ended spans, then writes the others to the file if they are not there yet.
     fn save(&self, written: &mut Vec<CoverageSpan>) -> Result<(), String> {
         let waiting: Vec<CoverageSpan> = self.state.lock().ended.iter().cloned().collect();
         if !waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! Coverage: when each pipeline watched, and what it could tell then.
+//! Coverage: when each pipeline watched, and what it could report then.
 //!
 //! Owns the spans of all pipelines, and the key that signs a statement about them.
 //!

@@ -3,8 +3,8 @@
 //! - Made at the first statement; readable by the runtime's user only.
 //! - The key signs two kinds of statement, which no text can be both of: a report of coverage is
 //!   canonical JSON, the manifest of a bundle has [`DOMAIN`](signature::DOMAIN) before it.
-//! - A signature proves which box made a statement, and that nobody changed it afterwards. It
-//!   proves nothing to somebody who can read the key.
+//! - A signature proves which box made a statement, and that it was not changed afterwards, unless
+//!   somebody else can read the key.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -88,7 +88,7 @@ pub(super) async fn serve(
     result.map_or(Ok(()), |result| served(result, false))
 }
 
-/// Starts the pipelines whose models are checked first, beside the service.
+/// Starts the pipelines whose models are checked first, while the service runs.
 fn start_unchecked(manager: &Arc<Manager>, is_stopping: &Arc<AtomicBool>) {
     let (manager, is_stopping) = (Arc::clone(manager), Arc::clone(is_stopping));
     // A stop ends the check, and with it the task.

@@ -1,6 +1,6 @@
 //! What a dry run reads instead of the source: a kept clip, or a file.
 //!
-//! - It is played as a source of its own that nothing lists, as fast as it can be.
+//! - It is played as a separate source that nothing lists, as fast as it can be.
 //! - Of clips only media of the journal are opened, and those of the source of the pipeline.
 //! - A file, a folder and each picture of it lie below `runtime.dry_run_roots` after their symbolic
 //!   links. A link that changes afterwards is followed: these folders are the operator's.
@@ -43,7 +43,7 @@ pub(super) struct Footage {
 }
 
 impl Footage {
-    /// Opens what `request` names; nothing where it names the next seconds of its source.
+    /// Opens what `request` names; nothing if it names the next seconds of its source.
     pub(super) fn open(manager: &Manager, request: &DryRun) -> Result<Option<Self>, Problem> {
         let source = &request.pipeline.source;
         let (path, start, privacy) = match (&request.clip, &request.file) {
@@ -148,7 +148,7 @@ fn find_clip(manager: &Manager, source: &SourceId, id: &str) -> Result<(PathBuf,
     Ok((file, start))
 }
 
-/// When the clip of `event` starts; why it is refused where it is not one of `source`.
+/// When the clip of `event` starts; why it is refused if it is not one of `source`.
 fn start_of(event: Option<&Event>, source: &SourceId) -> Result<Wall, String> {
     let Some(event) = event else {
         let why = "the journal no longer has its event, so its camera is unknown";
@@ -182,7 +182,8 @@ fn find_file(roots: &[PathBuf], path: &str) -> Result<PathBuf, String> {
     if !path.is_absolute() {
         return Err("it is no absolute path; begin it with /".to_owned());
     }
-    // One answer for what does not exist and what lies elsewhere: nobody learns what there is.
+    // One answer for missing files and files elsewhere, so that it does not reveal which files
+    // exist.
     let allowed = |path: &Path| {
         let found = path.canonicalize().ok();
         found.filter(|found| roots.iter().any(|root| found.starts_with(root)))

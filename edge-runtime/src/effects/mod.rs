@@ -165,7 +165,7 @@ impl Effects {
     /// false when no effect of this number waits.
     ///
     /// # Errors
-    /// When the disk refuses; the effect waits on then.
+    /// When the disk refuses; the effect then keeps waiting.
     pub fn settle(
         &self,
         number: EffectNumber,

@@ -1,5 +1,5 @@
-//! What the senders of effects and the thread that writes them share: the queue, its limits, what
-//! waits on disk and why an effect is refused.
+//! State shared by the senders of effects and the thread that writes them: the queue, its limits,
+//! the effects on disk, and the reason of a refusal.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -171,8 +171,8 @@ pub(super) fn read(path: &Path) -> io::Result<GuardContent> {
     Ok(GuardContent::Record(serde_json::from_slice(&bytes)?))
 }
 
-/// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty
-/// where there is none.
+/// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty if
+/// there is none.
 pub(crate) fn machine_boot() -> String {
     static READ: LazyLock<String> = LazyLock::new(|| {
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id")

@@ -26,7 +26,7 @@ const MAX_SIDE: u32 = 16_384;
 /// Steps of a coordinate in a pixel.
 const SUBPIXELS: f64 = 16.0;
 
-/// What all frames of a chunk have in common.
+/// Data that all frames of a chunk share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChunkHead {
     pub(super) format: u16,
@@ -41,9 +41,9 @@ pub struct ChunkHead {
     pub follows_one_picture: bool,
     /// Width and height of the picture in pixels.
     pub size: [u32; 2],
-    /// What the recorded step asked for.
+    /// Thresholds that the recorded step asked for.
     pub asked: Thresholds,
-    /// What the model uses where a step asks for nothing.
+    /// Thresholds of the model for a step that asks for none.
     pub own: Thresholds,
     /// How often frames were looked at.
     pub looks: Looks,
@@ -67,7 +67,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// What a request asks of a model with thresholds of its own.
+    /// Thresholds of a request to a model with its own thresholds.
     pub fn asked(params: &DetectParams, own: OwnThresholds) -> Self {
         Self {
             confidence: params.confidence.unwrap_or(own.confidence),
@@ -103,7 +103,7 @@ impl Looks {
     }
 }
 
-/// What a detector reported of one frame; its boxes are a slice where it is written.
+/// A detector's report on one frame; its boxes are a slice where it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenFrame<B = Vec<SeenBox>> {
     /// Milliseconds of the wall clock since the start of the chunk.
@@ -178,7 +178,7 @@ impl Thinning {
     }
 }
 
-/// Reads the head of a chunk; `None` where it is damaged or of another version.
+/// Reads the head of a chunk; `None` if it is damaged or of another version.
 pub(super) fn read_head(from: &mut impl Read) -> Option<ChunkHead> {
     let head = ChunkHead::deserialize(&mut rmp_serde::Deserializer::new(from)).ok()?;
     let is_sound = head.size.iter().all(|side| (1..=MAX_SIDE).contains(side));

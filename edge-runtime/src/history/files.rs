@@ -197,7 +197,7 @@ struct ChunkFiles {
     start_ms: i64,
     path: PathBuf,
     source: String,
-    /// Size of the chunk; `None` where there are only pictures.
+    /// Size of the chunk; `None` if there are only pictures.
     bytes: Option<u64>,
     /// Size of its pictures; `None` without any.
     pictures: Option<u64>,
@@ -271,9 +271,9 @@ fn surplus(chunks: &[ChunkFiles], max_bytes: u64, current: RangeInclusive<i64>) 
 struct KeptBytes {
     all: u64,
     pictures: u64,
-    /// Whether a chunk did not fit; all earlier ones go then.
+    /// Whether a chunk did not fit; then all earlier ones are deleted.
     is_full: bool,
-    /// Whether the pictures of a chunk did not fit; those of all earlier ones go then.
+    /// Whether the pictures of a chunk did not fit; then those of all earlier ones are deleted.
     pictures_full: bool,
 }
 
@@ -283,7 +283,7 @@ impl KeptBytes {
         self.pictures += chunk.pictures.unwrap_or(0);
     }
 
-    /// Adds a chunk without its pictures; false where it exceeds the share or is missing.
+    /// Adds a chunk without its pictures; false if it exceeds the share or is missing.
     fn add_chunk(&mut self, chunk: &ChunkFiles, share: u64) -> bool {
         let Some(bytes) = chunk.bytes else {
             return false;
@@ -295,7 +295,7 @@ impl KeptBytes {
         !self.is_full
     }
 
-    /// Adds the pictures of a chunk; false where they exceed the share or its half.
+    /// Adds the pictures of a chunk; false if they exceed the share or its half.
     fn add_pictures(&mut self, chunk: &ChunkFiles, share: u64) -> bool {
         let bytes = chunk.pictures.unwrap_or(0);
         let is_too_much = self.all + bytes > share || self.pictures + bytes > share / 2;
@@ -335,7 +335,7 @@ pub struct StoredChunk {
 }
 
 impl StoredChunk {
-    /// Reads the head; `None` where the file is gone, damaged or of another version.
+    /// Reads the head; `None` if the file is gone, damaged or of another version.
     pub(super) fn open(path: PathBuf) -> Option<Self> {
         let file = File::open(&path).ok()?;
         let bytes = file.metadata().ok()?.len();
@@ -355,7 +355,7 @@ impl StoredChunk {
         }
     }
 
-    /// Reads the pictures; none where there is no file.
+    /// Reads the pictures; none if there is no file.
     pub fn pictures(&self) -> Vec<SeenPicture> {
         File::open(pictures_of(&self.path)).map_or_else(
             |_| Vec::new(),
@@ -417,8 +417,8 @@ mod tests {
     }
 
     proptest! {
-        /// What stays fits beside the open chunks, is the newest of each source, and no pictures
-        /// outlive their chunk.
+        /// The remaining files fit next to the open chunks, are the newest of each source, and no
+        /// pictures outlive their chunk.
         #[test]
         fn newest_chunks_of_each_source_stay_within_the_bound(
             files in proptest::collection::vec(

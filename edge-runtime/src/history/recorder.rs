@@ -31,14 +31,14 @@ const MAX_ENDED: usize = 64;
 /// Flushes between two deletions of old chunks.
 const RETAIN_EVERY: u32 = 12;
 
-/// What a detector reported of a frame.
+/// A detector's report on a frame.
 #[derive(Debug)]
 pub struct Observed<'a> {
     pub frame: &'a Frame,
     /// Name of the model, as the workflow or the pipeline gives it.
     pub model: &'a str,
     pub info: &'a DetectorInfo,
-    /// What the step asked for.
+    /// Thresholds that the step asked for.
     pub asked: Thresholds,
     pub found: &'a [RawDetection],
 }
@@ -137,7 +137,7 @@ impl DetectionHistory {
         }))
     }
 
-    /// A writer for `pipeline`; `None` where no history is kept.
+    /// A writer for `pipeline`; `None` if no history is kept.
     #[must_use]
     pub fn writer(&self, pipeline: &PipelineId, looks: Looks) -> Option<HistoryWriter> {
         self.thread.as_ref().map(|_| HistoryWriter {
@@ -431,7 +431,7 @@ impl Shared {
         }
     }
 
-    /// Deletes old chunks, but for those that are open.
+    /// Deletes old chunks, except open ones.
     fn retain(&self) {
         let _flushing = self.flushing.lock();
         let open: BTreeSet<PathBuf> = {
@@ -444,7 +444,7 @@ impl Shared {
         }
     }
 
-    /// Brings to the disk what waits, where it has room; ends chunks that nobody writes.
+    /// Writes waiting frames if the disk has space; ends chunks without a writer.
     fn flush(&self) {
         let _flushing = self.flushing.lock();
         let (waiting, left_out) = {

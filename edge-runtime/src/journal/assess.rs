@@ -269,7 +269,7 @@ impl Journal {
         Ok(new.as_ref().and_then(of_new))
     }
 
-    /// The durable record `seq`; `None` where there is none that this version can read.
+    /// The durable record `seq`; `None` if there is none that this version can read.
     fn event(&self, seq: EventSeq) -> Result<Option<Event>, JournalError> {
         let page = self.read_after(EventSeq(seq.0.saturating_sub(1)), 1)?;
         let found = page.events.first().filter(|event| event.seq == seq);

@@ -28,7 +28,7 @@ const MAX_SPANS: usize = 10_000;
 #[derive(Debug)]
 pub struct CoverageRecords {
     store: Arc<dyn Store>,
-    /// What is stored, read at the first append. One append at a time.
+    /// Stored spans, read at the first append. One append at a time.
     stored: Mutex<Option<Stored>>,
     max: usize,
 }
@@ -120,7 +120,7 @@ impl CoverageRecords {
             .filter_map(|record| record.map(|(_, span)| span).transpose())
     }
 
-    /// End of the last deleted span, in milliseconds since 1970; `None` where none was deleted.
+    /// End of the last deleted span, in milliseconds since 1970; `None` if none was deleted.
     ///
     /// # Errors
     /// When the store can't be read.

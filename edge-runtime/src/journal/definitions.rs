@@ -105,7 +105,7 @@ impl Definitions {
         Ok(sha256)
     }
 
-    /// The definition of this hash; `None` where it is not stored, or damaged.
+    /// The definition of this hash; `None` if it is not stored, or damaged.
     ///
     /// # Errors
     /// When the store can't be read.

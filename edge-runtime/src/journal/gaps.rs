@@ -26,7 +26,7 @@ struct NamedLoss {
     chain: ChainLoss,
 }
 
-/// What the loss records of the journal name.
+/// Losses that the loss records of the journal name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamedLosses(Vec<NamedLoss>);
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::FORMAT;
 
-/// What a user last wanted of something that the configuration file names.
+/// A user's latest change of something that the configuration file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserIntent {

@@ -19,7 +19,7 @@ const MAX_RANGES: usize = 64;
 /// Maximum number of loss records; what is left is one range of at most so many numbers.
 const MAX_LOSSES: usize = 64;
 
-/// What is known about a journal besides its records.
+/// Knowledge about a journal besides its records.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     /// Whether the store was damaged since the losses were last reported.
@@ -73,7 +73,7 @@ pub(super) fn skip_missing(
     Ok(losses(&chain, lost))
 }
 
-/// Missing numbers, and how many of the oldest records are lost beside them.
+/// Missing numbers, and how many of the oldest records are lost in addition.
 struct Missing {
     /// In rising order, without numbers that retention may have deleted.
     ranges: Vec<LostRange>,

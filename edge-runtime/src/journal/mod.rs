@@ -387,7 +387,7 @@ impl Journal {
         let page = self.read_after(EventSeq(first.0 - 1), MAX_PAGE)?;
         let events = page.events.iter().filter_map(|event| event.event().ok());
         let mut dated = events.filter(|event| event.at.quality != TimeQuality::Unsynced);
-        // Without a record that tells it, nothing is known.
+        // Unknown without a record that shows it.
         Ok(Some(
             dated.next().map_or(i64::MAX, |event| event.at.unix_ms),
         ))

@@ -126,7 +126,7 @@ impl Journal {
     }
 }
 
-/// The head in `stored`; `None` where there is none or it is damaged.
+/// The head in `stored`; `None` if there is none or it is damaged.
 fn read_head(
     stored: Result<Option<Vec<u8>>, StoreError>,
     newer: &dyn Fn(&str, u16) -> JournalError,

@@ -10,7 +10,7 @@ use super::error::JournalError;
 use super::record::StoredEvent;
 use super::{Journal, MAX_PAGE};
 
-/// What tells whether a record belongs to an event, also one of a newer version.
+/// Test whether a record belongs to an event, also one of a newer version.
 #[derive(Deserialize)]
 struct Belonging {
     id: EventId,
@@ -56,8 +56,8 @@ impl Journal {
         self.find_back(self.head().last, usize::MAX, id, has_clip)
     }
 
-    /// SHA-256 in hex of the picture or clip `id`, of the latest record that has it; `None` where
-    /// no record does.
+    /// SHA-256 in hex of the picture or clip `id`, of the latest record that has it; `None` if no
+    /// record does.
     ///
     /// # Errors
     /// When the store can't be read.

@@ -71,9 +71,9 @@ pub trait Kind: Clone + Serialize + DeserializeOwned {
     /// The type of its name.
     type Id: Clone + Ord + fmt::Display + FromStr<Err: fmt::Display>;
 
-    /// Where specifications of this kind are stored.
+    /// Keyspace of specifications of this kind.
     const SPECS: Keyspace;
-    /// Where intents about them are stored.
+    /// Keyspace of intents about them.
     const INTENTS: Keyspace;
 
     fn id(&self) -> &Self::Id;

@@ -183,7 +183,7 @@ fn data_of_a_newer_version_keeps_the_journal_closed() {
         let said = refused.unwrap_err().to_string();
         let folder = dir.path().join("journal");
         assert!(said.starts_with(&folder.display().to_string()), "{said}");
-        // Specifications have a format of their own.
+        // Specifications have their own format.
         let known = if value == br#"{"format":3}"# { 2 } else { 1 };
         let found = known + 1;
         let formats = format!("{what} has format {found} and this version reads up to {known}");

@@ -123,7 +123,7 @@ struct Walk<'a> {
     named: &'a NamedLosses,
     /// Highest number that retention deleted.
     dropped: u64,
-    /// Number and, where it is known, hash of the record before the next one.
+    /// Number and, if it is known, hash of the record before the next one.
     previous: (u64, Option<Hash>),
     report: ChainReport,
 }

@@ -1,6 +1,6 @@
 //! The order in which load is shed, and what a level grants to one pipeline.
 //!
-//! | level | what is shed, besides what lower levels shed |
+//! | level | shed in addition to lower levels |
 //! |---|---|
 //! | 1, 2, 3 | detectors run at 3/4, 1/2, 1/4 of their rate |
 //! | 4 | detectors run once a second |
@@ -21,7 +21,7 @@ pub const MIN_FPS: f64 = 1.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Level(u8);
 
-/// What a pipeline may do.
+/// Work that a pipeline may do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grant {
     /// Looks a second; absent: no limit by heat.
@@ -77,7 +77,7 @@ impl Level {
         }
     }
 
-    /// What a pipeline may do that looked `usual_fps` times a second before load was shed.
+    /// Grant of a pipeline that looked `usual_fps` times a second before load was shed.
     #[must_use]
     pub fn grant(self, priority: Priority, usual_fps: f64) -> Grant {
         let share = self.rate_share();
@@ -88,7 +88,7 @@ impl Level {
         }
     }
 
-    /// What is shed at this level, as the object of a sentence.
+    /// Work that this level sheds, as the object of a sentence.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self.0 {

@@ -126,7 +126,7 @@ pub(super) struct Sink {
     what: &'static str,
     /// First error of the pipeline.
     first_error: OnceLock<SinkError>,
-    /// Where the processor time of its threads is added.
+    /// Sum to which the processor time of its threads is added.
     time: Arc<OnceLock<Arc<ProcessorSum>>>,
 }
 

@@ -346,7 +346,7 @@ pub(crate) mod tests {
         let mut writer = VideoWriter::create(&path, [162, 90], 25.0).unwrap();
         let path = writer.path().to_owned();
         let mut n = 0;
-        // The encoder holds pictures back; the first fragments take a while.
+        // The encoder holds pictures back, so the first fragments are late.
         while n < 250 || std::fs::metadata(&path).map_or(0, |m| m.len()) < 20_000 {
             assert!(n < 5000, "nothing is written");
             let pts = Duration::from_millis(u64::from(n) * 40);

@@ -1,6 +1,6 @@
 //! A window that shows annotated pictures as they come.
 //!
-//! - The window is a process of its own: this program, started by [`Window::open`], ended with it.
+//! - The window is a separate process: this program, started by [`Window::open`], ended with it.
 //!   Display libraries exit or crash when the screen goes away; the runtime must not.
 //! - The process reads pictures from standard input and writes why it ended to standard output.
 //! - A slow screen never slows the pipeline: a picture is dropped while the queue is full.
@@ -110,7 +110,7 @@ struct SharedState {
 impl Window {
     /// Opens a window for pictures of this size.
     ///
-    /// `ended` is called once, on a thread of its own, if the window ends before it is dropped.
+    /// `ended` is called once, on its own thread, if the window ends before it is dropped.
     ///
     /// # Errors
     /// [`WindowError`], such as without a screen.

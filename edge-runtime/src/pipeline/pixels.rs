@@ -34,7 +34,7 @@ impl FramePixels {
         &self.picture
     }
 
-    /// The picture in memory of its own, not converted yet.
+    /// The picture in its own memory, not converted yet.
     pub fn owned(&self) -> Self {
         let picture = &self.picture;
         if picture.planes.is_owned() {

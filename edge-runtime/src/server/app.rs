@@ -2,8 +2,8 @@
 //!
 //! - Every call of the runtime runs on the blocking pool and holds a permit until it ends, also
 //!   when its client went away.
-//! - An ordinary call is refused at once where no permit is free; a status or queued call waits.
-//! - Status calls have permits of their own, so that health is answered while others hang.
+//! - An ordinary call is refused at once if no permit is free; a status or queued call waits.
+//! - Status calls have their own permits, so that health is answered while others hang.
 
 use std::sync::Arc;
 
@@ -110,8 +110,8 @@ impl App {
 
     /// Runs `work` for health or board on the blocking pool, after waiting for a permit.
     ///
-    /// These calls have permits of their own: a busy runtime must not look dead. Metrics have
-    /// another: they may wait for a disk.
+    /// These calls have their own permits: a busy runtime must not look dead. Metrics have another:
+    /// they may wait for a disk.
     pub(super) async fn call_status<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,

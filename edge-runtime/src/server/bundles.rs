@@ -1,7 +1,7 @@
 //! Evidence bundles over HTTP: the bundle of an event, the signature of a job's, the public key.
 //!
-//! - A bundle of an event is made by the runtime alone. It is sent as a stream: beside the records,
-//!   a few pieces are in memory.
+//! - A bundle of an event is made by the runtime alone. It is sent as a stream: only the records
+//!   and a few pieces are in memory.
 //! - For a job the box signs names and hashes of a user, as a statement that says so.
 
 use std::collections::BTreeSet;
@@ -92,7 +92,7 @@ pub(super) async fn job(
     Ok(Json(app.try_call(work).await?))
 }
 
-/// Returns the public key of the box. A bundle proves its origin to those who knew it before.
+/// Returns the public key of the box. A bundle proves its origin to those who knew the key before.
 #[utoipa::path(get, path = "/evidence/key", tag = "events",
     responses((status = 200, body = BoxKey)))]
 pub(super) async fn key(State(app): State<App>) -> Result<Json<BoxKey>, Refusal> {

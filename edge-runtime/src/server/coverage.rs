@@ -53,7 +53,7 @@ impl CoverageQuery {
     }
 }
 
-/// Returns when pipelines watched in a range of time, and what they could tell then. An absent
+/// Returns when pipelines watched in a range of time, and what they could report then. An absent
 /// event means that it did not happen only where a span covers the time and the class. A source
 /// that does not exist and was never watched is refused with 404.
 #[utoipa::path(get, path = "/coverage", tag = "events", params(CoverageQuery),

@@ -60,7 +60,7 @@ impl RangeRequest {
     /// A malformed range and more than one range mean the whole file (RFC 9110, 14.2).
     ///
     /// # Errors
-    /// When the range begins behind the end of the file.
+    /// When the range begins after the end of the file.
     fn range(&self, opened: &OpenedFile) -> Result<Option<RangeInclusive<u64>>, Refusal> {
         let is_another = self.if_range.is_some() && self.if_range != opened.etag;
         let range = self.range.as_ref().filter(|_| !is_another);

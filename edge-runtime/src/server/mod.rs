@@ -11,7 +11,7 @@
 //!   definition, [`MAX_PICTURES_BODY`] with pictures.
 //! - No request blocks the async threads: calls of [`Api`] run on the blocking pool, at most
 //!   [`MAX_CALLS`] at a time, so that health checks always find a thread. Files and bundles are
-//!   sent from there too, each kind with a limit of its own.
+//!   sent from there too, each kind with its own limit.
 //!
 //! Not here: sources, pipelines and models. The server reaches them through [`Api`] alone.
 

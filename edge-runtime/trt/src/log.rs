@@ -1,7 +1,7 @@
 //! TensorRT's log. A process has one, and its messages name no engine.
 //!
-//! - A message belongs to the engine whose call runs on its thread. TensorRT logs from threads of
-//!   its own too: such a message belongs to the only call that runs, and to none of several.
+//! - A message belongs to the engine whose call runs on its thread. TensorRT logs from its own
+//!   threads too: such a message belongs to the only call that runs, and to none of several.
 //! - The first error of a call is the cause of its failure.
 //! - The last [`KEPT`] different messages are known. One that comes again is passed on once a
 //!   minute at most, with the number of those that were not.
@@ -40,7 +40,7 @@ pub enum Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     pub level: Level,
-    /// Name of the engine; absent where it is not known.
+    /// Name of the engine; absent if it is not known.
     pub engine: Option<&'a str>,
     pub text: &'a str,
 }
@@ -230,7 +230,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// Runs `body` on a thread of its own.
+    /// Runs `body` on its own thread.
     fn elsewhere<T: Send>(body: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| scope.spawn(body).join().unwrap())
     }

@@ -1,6 +1,6 @@
 //! One table of functions for a library that is opened with dlopen.
 //!
-//! - A library stays open until the process ends: TensorRT and CUDA keep threads of their own.
+//! - A library stays open until the process ends: TensorRT and CUDA keep their own threads.
 
 #![allow(
     unsafe_code,

@@ -135,19 +135,19 @@ pub struct BuildOptions<'a> {
     pub timing_cache: &'a [u8],
 }
 
-/// What a build returns.
+/// Result of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Product {
     Engine,
     TimingCache,
 }
 
-/// What a build asks its caller.
+/// Callbacks of a build.
 pub trait Answers: Send {
     /// Returns the lengths of all inputs; `None` cancels the build.
     fn fix_shapes(&mut self, inputs: &[TensorInfo]) -> Option<Vec<Vec<usize>>>;
 
-    /// Whether to go on, at a step of a phase.
+    /// Whether to continue, at a step of a phase.
     fn progress(&mut self, phase: &str, step: i32, steps: i32) -> bool;
 
     /// Whether the product was taken.

@@ -1,7 +1,7 @@
 //! A frame: one picture with its identity and three times.
 //!
-//! - A picture's planes are read-only and live as long as the [`Picture`]; only capture knows who
-//!   owns the memory.
+//! - A picture's planes are read-only and live as long as the [`Picture`]; only capture knows the
+//!   owner of the memory.
 //! - Rows may be padded: always use the stride.
 
 mod part;

@@ -1,7 +1,7 @@
 //! Decodes picture files from outside: JPEG and PNG, within bounds.
 //!
 //! - Every bound is checked before memory is allocated for it; a small file can't fill the memory.
-//! - At most [`MAX_DECODED_BYTES`] hold the decoded picture, beside one copy as RGB.
+//! - At most [`MAX_DECODED_BYTES`] hold the decoded picture, in addition to one copy as RGB.
 //! - Nothing is read from disk here; callers read at most [`MAX_FILE_BYTES`].
 
 use std::io::Cursor;
@@ -128,7 +128,7 @@ impl<'a> PictureFile<'a> {
     }
 }
 
-/// Whether a JPEG has the mark of its end behind its pixels; one in a thumbnail does not count.
+/// Whether a JPEG has the mark of its end after its pixels; one in a thumbnail does not count.
 /// Decoders fill what is missing with grey.
 fn is_complete_jpeg(file: &[u8]) -> bool {
     const END: u8 = 0xd9;
@@ -163,7 +163,7 @@ fn is_complete_png(file: &[u8]) -> bool {
     const SIGNATURE: usize = 8;
     let mut rest = file.get(SIGNATURE..).unwrap_or_default();
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        // Type and checksum come beside the data.
+        // Type and checksum are not included in the data.
         let length = u32::from_be_bytes(*length) as usize + 8;
         if after.starts_with(b"IEND") {
             return after.len() >= length;
@@ -173,7 +173,7 @@ fn is_complete_png(file: &[u8]) -> bool {
     false
 }
 
-/// Opens the decoder with a limit on what it allocates beside the pixels.
+/// Opens the decoder with a limit on its allocations other than the pixels.
 fn open_decoder(file: &[u8], format: ImageFormat) -> ImageResult<Box<dyn ImageDecoder + '_>> {
     let mut reader = ImageReader::with_format(Cursor::new(file), format);
     // The PNG decoder counts profile, texts and rows here, but not the pixels.

@@ -1,9 +1,9 @@
-//! Privacy masks on pictures: which pixels are masked, and what stands in their place.
+//! Privacy masks on pictures: which pixels are masked, and what replaces them.
 //!
 //! - Pixels are masked in cells of 2 × 2: a cell has one chroma sample, so no colour of a masked
 //!   pixel remains in a neighbour.
 //! - Every cell that a region touches is masked, and [`MARGIN`] more on each side.
-//! - A masked picture has memory of its own, without the padding of the original.
+//! - A masked picture has its own memory, without the padding of the original.
 //! - A picture whose planes are too short becomes black as a whole.
 
 pub mod objects;

@@ -47,7 +47,7 @@ pub fn within(picture: &Picture, longest: u32) -> Result<RgbImage, JpegError> {
     })
 }
 
-/// Averages a picture to sides of at most `longest` pixels; a smaller one stays as it is.
+/// Averages a picture to sides of at most `longest` pixels; a smaller one stays unchanged.
 pub fn image_within<P: Pixel<Subpixel = u8>>(
     picture: &ImageBuffer<P, Vec<u8>>,
     longest: u32,

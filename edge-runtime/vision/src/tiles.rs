@@ -169,7 +169,7 @@ fn spans(side: u32, count: u32) -> Vec<[u32; 2]> {
             } else {
                 u64::from(rest) * u64::from(i) / u64::from(last)
             };
-            // Even starts; the last tile is a pixel longer where that is needed to reach the edge.
+            // Even starts; the last tile is a pixel longer if that is needed to reach the edge.
             let start = start as u32 & !1;
             let end = if i == last { side } else { start + length };
             [start, end - start]

@@ -5,7 +5,7 @@ use std::fs::File;
 use super::{Checked, Download, DownloadError, PullPlan, Start, Trust};
 
 impl PullPlan {
-    /// Returns the plan of the archive that the file comes out of; `None` where the file itself is
+    /// Returns the plan of the archive that the file comes out of; `None` if the file itself is
     /// fetched.
     pub fn archive(&self) -> Option<Self> {
         let package = self.package.as_ref()?;
@@ -25,8 +25,8 @@ impl Checked {
     /// Takes the files of `plans` out of this archive, and removes the archive.
     ///
     /// # Errors
-    /// [`DownloadError`]: the archive does not hold a file, or it can't be written. The archive
-    /// is removed all the same: the next attempt would find the same bytes in it.
+    /// [`DownloadError`]: the archive does not hold a file, or it can't be written. The archive is
+    /// removed anyway: the next attempt would find the same bytes in it.
     pub fn unpack(self, plans: Vec<PullPlan>) -> Result<Vec<Self>, DownloadError> {
         let mut taken = Vec::with_capacity(plans.len());
         let refused = plans.into_iter().find_map(|plan| match self.take(plan) {
@@ -64,7 +64,7 @@ impl Checked {
         };
         let written = download.start(start).and_then(|()| download.accept(&file));
         if let Err(error) = written {
-            // The archive goes too, so nothing continues this part.
+            // The archive is removed too, so nothing continues this part.
             download.remove_part()?;
             return Err(error);
         }

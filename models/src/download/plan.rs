@@ -28,11 +28,11 @@ pub struct PullPlan {
     pub sha256: Option<Sha256Sum>,
     /// Size in bytes, where known.
     pub bytes: Option<u64>,
-    /// What to do where the checksum is not known.
+    /// Policy for an unknown checksum.
     pub trust: Trust,
     /// Path of the file.
     pub target: PathBuf,
-    /// The package that the file comes out of; absent where it is published by itself.
+    /// The package that the file comes out of; absent if it is published by itself.
     pub package: Option<RegistryPackage>,
 }
 

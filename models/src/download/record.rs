@@ -41,7 +41,7 @@ pub(super) fn rename_with_sum(part: &Path, target: &Path, sum: Sha256Sum) -> io:
     replace_text(&format!("{sum}  {name}\n"), &record)?;
     let renamed = fs::rename(part, target);
     if renamed.is_err() {
-        // The earlier file keeps its checksum, where that is known.
+        // The earlier file keeps its checksum, if that is known.
         match earlier {
             Ok(Some(text)) => replace_text(&text, &record)?,
             Ok(None) => fs::remove_file(&record)?,

@@ -32,14 +32,14 @@ pub enum DecodeKind {
         /// Whether scores still need a sigmoid.
         sigmoid: bool,
     },
-    /// `Yolov8` with coefficients behind the classes of each box, and a second tensor of as many
+    /// `Yolov8` with coefficients after the classes of each box, and a second tensor of as many
     /// prototypes `1 × coefficients × rows × columns` that cover the input. A box's mask is the sum
     /// of the prototypes weighted by its coefficients.
     Yolov8Seg {
         /// Number of coefficients of a box.
         coefficients: u32,
     },
-    /// `Yolov8` with points behind the classes of each box: position in input pixels and, with
+    /// `Yolov8` with points after the classes of each box: position in input pixels and, with
     /// `has_visibility`, score `0..=1`.
     Yolov8Pose {
         /// Names of the points, in order.
@@ -67,7 +67,7 @@ pub enum DecodeKind {
         sigmoid: bool,
     },
     /// Two tensors: `1 × anchors × 4` offsets of row, column, height and width, and a logit of each
-    /// class behind one of "nothing" (Liu et al., "SSD", 2016, with the anchors of TensorFlow's
+    /// class after one of "nothing" (Liu et al., "SSD", 2016, with the anchors of TensorFlow's
     /// Object Detection API).
     Ssd {
         /// Pixels a cell, by level.

@@ -2,7 +2,7 @@
 //!
 //! - Memory is limited by `RLIMIT_DATA`: libraries of graphics cards reserve far more addresses
 //!   than they use, so `RLIMIT_AS` would refuse sound models.
-//! - If memory runs out all the same, the kernel ends this process first.
+//! - If memory still runs out, the kernel ends this process first.
 //! - The process ends with its parent, also with one that ended before the limits applied.
 //! - Processor time is limited, because a busy box stretches the time of the wall clock only.
 //!
@@ -31,7 +31,7 @@ const CPU_GRACE: u64 = 5;
 /// Added to the priority value: cameras come first, but on a busy box a check still ends in time.
 const NICE: i32 = 5;
 
-/// Bytes of memory that a check may use; `None` where the memory of the machine is not known.
+/// Bytes of memory that a check may use; `None` if the memory of the machine is not known.
 pub fn max_bytes() -> Option<u64> {
     let memory = watchkeeper_board::memory::limit(Path::new("/"))?;
     Some((memory / SHARE / STEP_BYTES).max(1) * STEP_BYTES)

@@ -228,7 +228,7 @@ pub fn run_for_answer(
     })
 }
 
-/// Runs `command` with its environment as it is, for `timeout` at most. Returns `None` where it was
+/// Runs `command` with its environment as it is, for `timeout` at most. Returns `None` if it was
 /// killed because of the timeout or of `is_cancelled`.
 ///
 /// # Errors

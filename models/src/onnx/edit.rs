@@ -1,6 +1,6 @@
 //! An ONNX file whose nodes and constants can be replaced.
 //!
-//! - Whatever is not replaced is written as it was read; only the order of unlike fields changes.
+//! - Whatever is not replaced is written unchanged; only the order of unlike fields changes.
 //! - Nodes come before the nodes that use their outputs, as in every valid file.
 //! - A name is a tensor of the outermost graph. Graphs inside of nodes are read for the names that
 //!   they use, and never edited.
@@ -48,7 +48,7 @@ pub enum OnnxError {
 /// An operation of the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Its type; with the domain in front where that is not ONNX's own.
+    /// Its type; with the domain in front if that is not ONNX's own.
     pub(super) op: String,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,

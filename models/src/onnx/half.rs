@@ -6,9 +6,9 @@
 //! - So what comes after the last product stays float32: there boxes and scores are decoded, and
 //!   float16 has steps of half a pixel at 512.
 //! - An operator stays float32 if one of its constants overflows float16.
-//! - A file that is quantised, or has float16 of its own, is a choice of its author: what is not
+//! - A file that is quantised, or has its own float16, is a choice of its author: what is not
 //!   float32 in it stays.
-//! - The tensor `x` is float32 in the new file too; its float16 has a name of its own.
+//! - The tensor `x` is float32 in the new file too; its float16 has its own name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use super::operators::{
 };
 use super::write::{FLOAT, FLOAT16};
 
-/// Converts a file; returns it as it is if no operator of it can be float16.
+/// Converts a file; returns it unchanged if no operator of it can be float16.
 ///
 /// # Errors
 /// [`OnnxError`]: the file is damaged.

@@ -1,6 +1,6 @@
 //! One protocol buffer message as its fields, of which none is lost.
 //!
-//! - Fields keep their order, number and wire type, so unknown ones are written as they were read.
+//! - Fields keep their order, number and wire type, so unknown ones are written unchanged.
 //! - A message inside is bytes until it is asked for; reading copies no weights.
 //! - Groups are refused: no version of `onnx.proto` has them.
 

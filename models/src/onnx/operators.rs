@@ -31,7 +31,7 @@ pub(super) fn half_kind(op: &str) -> Option<HalfKind> {
     }
 }
 
-/// Places of the inputs that have the type of the output; all others stay as they are.
+/// Places of the inputs that have the type of the output; all others stay unchanged.
 pub(super) fn typed_inputs(node: &Node) -> Vec<usize> {
     let typed: &[usize] = match node.op.as_str() {
         "Reshape" | "Resize" | "Slice" | "Split" | "Squeeze" | "Unsqueeze" => &[0],

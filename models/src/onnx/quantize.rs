@@ -23,7 +23,7 @@ const MAX_INT8: f32 = 127.0;
 const ORIGIN: &str = "watchkeeper.origin";
 const BACKEND: &str = "watchkeeper.backend";
 
-/// Where a quantised file comes from.
+/// Origin of a quantised file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// SHA-256 of the file of float32, in hexadecimal digits.

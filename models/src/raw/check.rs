@@ -205,7 +205,7 @@ fn check_confidence(raw: Option<f32>, task: Option<Task>, errors: &mut FieldErro
     raw.unwrap_or(0.0)
 }
 
-/// Reads the names of classes, for models with classes of their own.
+/// Reads the names of classes, for models with their own classes.
 fn check_names(
     raw: Option<RawLabels>,
     task: Option<Task>,

@@ -54,7 +54,7 @@ pub(super) fn check_labels(
     }
 }
 
-/// Returns whether a name can be used as it is in a message, a table and a topic.
+/// Returns whether a name can be used unchanged in a message, a table and a topic.
 pub(super) fn is_plain(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control)
 }

@@ -17,7 +17,7 @@ const ADD_ACTIVATION: Field = Field(0, "AddOptions.fused_activation_function");
 const AXIS: Field = Field(0, "ConcatenationOptions.axis");
 const CONCAT_ACTIVATION: Field = Field(1, "ConcatenationOptions.fused_activation_function");
 
-/// What is known of a tensor while the operators are read.
+/// Known form of a tensor while the operators are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Absent,

@@ -2,7 +2,7 @@
 //! (<https://flatbuffers.dev/internals/>).
 //!
 //! - Every position and length is checked: a damaged buffer is an error that names the field.
-//! - Vectors may share their bytes, so each copied one has a bound of its own.
+//! - Vectors may share their bytes, so each copied one has its own bound.
 //! - Not here: which fields there are ([`super::schema`]).
 
 use super::error::TfliteError;
@@ -25,7 +25,7 @@ impl Field {
 pub(super) struct Table<'a> {
     buffer: &'a [u8],
     at: usize,
-    /// Positions of the fields behind `at`, two bytes each; 0 where a field is absent.
+    /// Positions of the fields after `at`, two bytes each; 0 where a field is absent.
     slots: &'a [u8],
 }
 
@@ -46,7 +46,7 @@ impl<'a> Table<'a> {
         Some(Self { buffer, at, slots })
     }
 
-    /// Returns the position of a field's value; `None` where the field is absent.
+    /// Returns the position of a field's value; `None` if the field is absent.
     fn place(&self, field: Field) -> Option<usize> {
         let offset = u16::from_le_bytes(array(self.slots, field.0 * 2)?);
         // A table lies within the buffer, so its length plus a `u16` does not overflow.

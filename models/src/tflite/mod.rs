@@ -25,7 +25,7 @@ pub fn to_onnx(file: &[u8]) -> Result<Vec<u8>, TfliteError> {
 /// the picture: the means of each channel over the four quarters of the tensor's places.
 ///
 /// # Errors
-/// As [`to_onnx`]; or if no operator computes the tensor, or it is no picture of even sides.
+/// As [`to_onnx`]; or if no operator computes the tensor, or it is not a picture of even sides.
 pub fn features_to_onnx(file: &[u8], tensor: usize) -> Result<Vec<u8>, TfliteError> {
     convert::convert(&schema::Model::read(file)?, Some(tensor))
 }

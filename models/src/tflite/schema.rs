@@ -98,7 +98,7 @@ impl Kind {
 pub(super) struct Tensor<'a> {
     pub(super) shape: Vec<usize>,
     pub(super) kind: Kind,
-    /// Values of a constant, little endian; empty where the tensor is computed.
+    /// Values of a constant, little endian; empty if the tensor is computed.
     pub(super) data: &'a [u8],
 }
 

@@ -22,11 +22,11 @@ use super::{BUILTIN, MOTION, Zoo, manifests_in, read_text};
 /// sentence.
 pub type NetworkProbe<'o> = &'o dyn Fn(&Path, &str) -> Result<(), String>;
 
-/// What a file to add will be.
+/// Description of a file that is added.
 struct Described {
     manifest: Arc<Manifest>,
     name: String,
-    /// The manifest to write; absent where the zoo has it.
+    /// The manifest to write; absent if the zoo has it.
     text: Option<String>,
 }
 
@@ -37,10 +37,9 @@ impl Zoo {
     /// `mirror` is the address of a folder with `NAME.onnx` and the other files under their names.
     /// It replaces every published address, and its files must have the published checksums. A
     /// checksum that the user has from elsewhere is the network's, and none but the published one
-    /// where there is one.
+    /// if there is one.
     ///
-    /// A file that nobody publishes may be here already; it is kept if it is the one the manifest
-    /// means.
+    /// An unpublished file may be here already; it is kept if it is the one the manifest means.
     ///
     /// # Errors
     /// [`ZooError`]: no such model, no folder, no published file, or another checksum than its.
@@ -93,7 +92,7 @@ impl Zoo {
             url,
             sha256: known,
             bytes: file.and_then(|f| f.bytes),
-            // What comes out of a package has checksums of its own.
+            // What comes out of a package has its own checksums.
             trust: match trust {
                 Trust::KnownOnly if package.is_some() => Trust::FirstUse,
                 trust => trust,
@@ -104,7 +103,7 @@ impl Zoo {
         Ok(plans)
     }
 
-    /// Plans what to fetch besides the network. A file that nobody publishes has to be here.
+    /// Plans what to fetch besides the network. An unpublished file must be here.
     fn part_plans(
         &self,
         manifest: &Manifest,
@@ -200,7 +199,7 @@ impl Zoo {
     /// beside the file, that of a known export. A manifest from outside the zoo is copied too.
     ///
     /// The name is `name`, else that of the manifest. But a file that only has a model's layout,
-    /// and is none of its known files, is another model: it is named after the file and gets its
+    /// and is not one of its known files, is another model: it is named after the file and gets its
     /// own manifest.
     ///
     /// `opens` checks that the file is the network that its manifest describes, before anything is

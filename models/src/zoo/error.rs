@@ -1,6 +1,6 @@
 //! Errors of the zoo, each with its remedy.
 //!
-//! Every message names the model or the file, and ends with a way out where there is one.
+//! Every message names the model or the file, and ends with a way out if there is one.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub enum ZooError {
         /// Names like it, the best first.
         nearest: Vec<String>,
     },
-    /// A file that is no network, or not the one that its manifest describes.
+    /// A file that is not a network, or not the one that its manifest describes.
     #[error("{path} was not added: {why}")]
     NotOpened {
         path: PathBuf,
@@ -143,7 +143,7 @@ pub enum ZooError {
     /// A name that can't be a file's.
     #[error("`{name}` can't name a model, allowed: 1 to 64 of a-z, 0-9, `-`, `_` and `.`")]
     BadName { name: String },
-    /// The name is that of a model with known files, and this is none of them.
+    /// The name is that of a model with known files, and this is not one of them.
     #[error("{path} is none of the known files of `{name}`; choose another name with `--name`")]
     Taken { name: String, path: PathBuf },
     /// There is no models folder to put files into.

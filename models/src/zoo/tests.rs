@@ -300,7 +300,7 @@ fn failed_replacement_keeps_the_earlier_manifest() {
     assert_eq!(kept, own("mine"));
 }
 
-/// Makes a model with a vocabulary whose text is `merges`, in a folder of its own.
+/// Makes a model with a vocabulary whose text is `merges`, in its own folder.
 fn with_parts(folder: &Path, merges: &str) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     let mut hasher = digest::Hasher::default();

@@ -15,11 +15,11 @@ pub struct Verified {
     pub sha256: Sha256Sum,
     /// Size in bytes.
     pub bytes: u64,
-    /// Where the expected checksum came from.
+    /// Source of the expected checksum.
     pub against: ChecksumSource,
 }
 
-/// Where an expected checksum came from.
+/// Source of an expected checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChecksumSource {
     /// A known export in the manifest.

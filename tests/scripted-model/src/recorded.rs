@@ -24,7 +24,7 @@ use crate::stream;
 const CLIENT_HEADERS: [&str; 4] = ["accept-encoding", "content-length", "host", "user-agent"];
 /// Base64 of a JPEG's first bytes.
 const JPEG: &str = "/9j/";
-/// What a JPEG follows in OpenAI's requests.
+/// Prefix of a JPEG in OpenAI's requests.
 const DATA_URL: &str = "data:image/jpeg;base64,";
 
 /// The content of a recording.

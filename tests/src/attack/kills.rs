@@ -40,7 +40,7 @@ pub fn kills(cycles: u64, random: &mut fastrand::Rng) -> anyhow::Result<Report> 
     Ok(report)
 }
 
-/// What ended how often.
+/// Numbers of ended processes.
 #[derive(Debug, Default)]
 struct Ends {
     kills: u64,

@@ -1,7 +1,7 @@
 //! Attacks on a running box, counted: kills, damaged files, and floods of invalid input.
 //!
-//! - Each attack has a box of its own. It counts acknowledged events that are neither there nor
-//!   named in a loss record, ends of a process that nobody asked for, and the longest silence.
+//! - Each attack has its own box. It counts acknowledged events that are neither there nor named in
+//!   a loss record, ends of a process that nobody asked for, and the longest silence.
 //! - The choices come from a seed, so a run can be repeated. Its timing differs.
 //!
 //! Not here: the command line (`bin/attack.rs`).
@@ -33,7 +33,7 @@ pub const MAX_SILENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     pub attack: &'static str,
-    /// What was attempted and how often, such as `kills of a process`.
+    /// Attempts and their numbers, such as `kills of a process`.
     pub attempts: Vec<(&'static str, u64)>,
     /// Acknowledged events and requests that are neither there nor reported as lost.
     pub silent_losses: u64,

@@ -1,4 +1,4 @@
-//! Prints the price in a proposal beside what the watch takes.
+//! Prints the price in a proposal, and the metered values of the watch.
 //!
 //!     price [--uri URI] [--fps N] [--seconds S] [--models DIR] [--second] [--beside URI]
 //!         [--opinions] [REQUEST]
@@ -6,9 +6,8 @@
 //! Starts a box of its own with the camera `street` at URI, a file or an address (default: the
 //! built-in street). The watch runs for some seconds, is proposed again and is metered for as long.
 //! With `--second` a watch on `motion` already runs on the camera. With `--beside` the same
-//! workflow without rules runs on another camera, on a session of its own: decoding is unknown
-//! then. With `--opinions` a scripted language model gives second opinions. See
-//! `docs/ref/price.md`.
+//! workflow without rules runs on another camera, on its own session: decoding is unknown then.
+//! With `--opinions` a scripted language model gives second opinions. See `docs/ref/price.md`.
 
 #![allow(clippy::print_stdout, reason = "a command's output")]
 

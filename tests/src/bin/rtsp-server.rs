@@ -119,7 +119,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Reads standard input on a thread of its own; its end is the command `quit`.
+/// Reads standard input on its own thread; its end is the command `quit`.
 fn read_commands() -> std::sync::mpsc::Receiver<String> {
     let (lines, commands) = std::sync::mpsc::sync_channel(8);
     std::thread::spawn(move || {

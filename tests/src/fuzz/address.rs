@@ -1,5 +1,5 @@
 //! Target `address`: addresses of sources, in up to four parts between NULs: before the password,
-//! the password, behind it, and a message about the source.
+//! the password, after it, and a message about the source.
 //!
 //! - An address is accepted, or refused with a sentence.
 //! - A password appears in no refusal, displayed address, debug output or repeated message.

@@ -3,7 +3,7 @@
 //! - `[sinks]` admits nothing but what it names: host and port of a request, a folder, a secret.
 //! - A refusal is one line that shows no part of an address but its host.
 //! - An effect that was read is written and read back unchanged.
-//! - Bytes that are no spooled file are refused.
+//! - Bytes that are not a spooled file are refused.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -39,7 +39,7 @@ pub struct AfterAnswers {
     pub events: [usize; 2],
     /// True and false events of the narrowed rule.
     pub narrowed: [usize; 2],
-    /// What the rule was narrowed by.
+    /// Narrowing of the rule.
     pub narrowing: Option<Narrowing>,
     /// True and false events that nobody reviews (`record`, `act`), without any change.
     pub certain: [usize; 2],

@@ -1,6 +1,6 @@
 //! Counts crossings in a sequence as `watchkeeper run --line` does, from published detections.
 //!
-//! - Everything behind the detector is the product: tracker, line counters, rules, evidence.
+//! - Everything after the detector is the product: tracker, line counters, rules, evidence.
 //! - Events below the last gate are reported too, so that their evidence is seen.
 
 use std::time::{Duration, Instant};

@@ -108,8 +108,8 @@ impl Sequence {
         })
     }
 
-    /// Reads every folder below `folder` that holds a `det.txt`, sorted by name. Each has a result
-    /// of its own.
+    /// Reads every folder below `folder` that holds a `det.txt`, sorted by name. Each has its own
+    /// result.
     ///
     /// # Errors
     /// If `folder` can't be read or holds no sequence.

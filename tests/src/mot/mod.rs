@@ -3,7 +3,7 @@
 //!
 //! A sequence is a folder with `det.txt`, `seqinfo.json` and optionally `gt.txt`. The formats are
 //! those of `MOTChallenge`, with one set of classes for people and cars (see [`files`]). Scores are
-//! those of `TrackEval`, which `tests/tools/mot` runs beside ours.
+//! those of `TrackEval`, which `tests/tools/mot` runs for comparison.
 
 pub mod answers;
 pub mod count;

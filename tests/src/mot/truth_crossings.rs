@@ -60,7 +60,7 @@ pub enum Label {
     Ignored,
 }
 
-/// What the annotation says of one report.
+/// The annotation's judgement of one report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     pub label: Label,

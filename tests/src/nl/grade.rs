@@ -117,7 +117,7 @@ pub fn grade(task: &Task, outcome: &Outcome, models: &Models) -> Graded {
     }
 }
 
-/// What was found: `Ok` if the check holds, else `Err`.
+/// Result of a check: `Ok` if it passes, else `Err`.
 type Finding = Result<String, String>;
 
 fn grade_if(holds: bool, found: String) -> Finding {

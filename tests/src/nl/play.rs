@@ -1,8 +1,8 @@
 //! Plays the script of a scene to deployed pipelines: the runtime's own processing ([`Run`]), frame
 //! by frame, with scripted detectors in place of networks.
 //!
-//! Everything behind the detector is the product: the compiled workflow, trackers, rules, effects.
-//! A scripted model finds the actors of the classes that it knows; `motion` finds every actor that
+//! Everything after the detector is the product: the compiled workflow, trackers, rules, effects. A
+//! scripted model finds the actors of the classes that it knows; `motion` finds every actor that
 //! moves. On a cropped picture a scripted model finds nothing, because its place in the scene is
 //! unknown.
 //!

@@ -52,7 +52,7 @@ pub struct Scene {
     pub attachments: Vec<String>,
     /// Files of the user: pictures by name, other files with their text.
     pub files: Files,
-    /// What the attached pictures show, or the cameras without one: texts by name.
+    /// Contents of the attached pictures, or of the cameras without one: texts by name.
     pub stub_results: Map<String, Value>,
     /// Text on a sign in view of every camera.
     pub sign_text: Option<String>,

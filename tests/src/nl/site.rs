@@ -8,7 +8,7 @@
 //! - The user confirms every proposal that leaves no words out. It answers only questions about a
 //!   place, with the region of the scene whose name is most similar; the outcome records that.
 //!
-//! Every run has a box of its own, which is deleted afterwards.
+//! Every run has its own box, which is deleted afterwards.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -169,7 +169,7 @@ impl<'t> Site<'t> {
         let submissions = calls.iter().filter(|c| c.is(&submissions));
         let refused = submissions.clone().filter(|c| c.failed);
         let invalid = refused.clone().filter(|c| c.is(&["validate_workflow"]));
-        // The injected refusal is no mistake of the agent.
+        // The injected refusal is not a mistake of the agent.
         let injected = u64::from(self.task.inject.first_submission.is_some());
         let without = |failed: usize| (failed as u64).saturating_sub(injected);
         let (refused, invalid) = (without(refused.count()), without(invalid.count()));
@@ -651,7 +651,7 @@ fn done(changes: &Value, before: &Pipelines) -> Vec<Call> {
     calls
 }
 
-/// Runs a task once on a box of its own.
+/// Runs a task once on its own box.
 ///
 /// # Errors
 /// If the box can't be set up; the message names the task.

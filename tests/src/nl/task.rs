@@ -118,7 +118,7 @@ impl TaskFile {
     /// Reads a file of tasks.
     ///
     /// # Errors
-    /// If it is no file of tasks.
+    /// If it is not a file of tasks.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("can't read the tasks in {}", path.display()))?;

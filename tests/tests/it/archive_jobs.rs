@@ -32,7 +32,7 @@ steps:
   - {name: keep, tool: archive_ingest, params: {file: "${album.file}", collection: albums}}
 "#;
 
-/// Enters a source, and retrieves what is no picture.
+/// Enters a source, and retrieves what is not a picture.
 const SOURCE: &str = r#"
 name: source
 steps:

@@ -118,7 +118,7 @@ impl Site {
         Ok(self.command(&arguments)?.output()?)
     }
 
-    /// Pulls; the files are in place, and the runtime says that these bytes are no library.
+    /// Pulls; the files are in place, and the runtime says that these bytes are not a library.
     fn places(&self, arguments: &[&str]) -> anyhow::Result<()> {
         let out = self.pull(arguments)?;
         let errors = String::from_utf8_lossy(&out.stderr);

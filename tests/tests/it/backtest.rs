@@ -156,7 +156,7 @@ fn price_has_the_pieces_that_are_metered_later() -> anyhow::Result<()> {
     let request = "tell me each time something moves on the street camera";
     let watch = meter(&bench, &runtime, request, Duration::from_secs(8), false)?;
     let price = &watch.price;
-    // Seconds of history are no rate a day.
+    // Seconds of history give no rate a day.
     let why = &price.unknown["storage"];
     ensure!(why.contains("history covers only"), "{price:?}");
     ensure!(price.unknown["events"] == *why, "{price:?}");
@@ -165,7 +165,7 @@ fn price_has_the_pieces_that_are_metered_later() -> anyhow::Result<()> {
     for line in &watch.lines {
         ensure!(line.predicted.likely > 0.0, "{line:?}");
         ensure!(line.metered > 0.0, "{line:?}");
-        // Processor time is compared by the program `price`; here other tests run beside it.
+        // Processor time is compared by the program `price`; here other tests run at the same time.
         let is_bytes = line.what.contains("bytes");
         ensure!(
             !is_bytes || is_within_a_fifth(line.predicted.likely, line.metered),

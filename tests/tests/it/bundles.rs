@@ -436,7 +436,7 @@ fn bundle_states_media_that_are_gone_and_has_a_deleted_pipeline() -> anyhow::Res
     let (bench, _runtime, seq) = watched()?;
     for day in fs::read_dir(bench.path("state/media"))? {
         for file in fs::read_dir(day?.path())? {
-            // The runtime goes on, and renames the files that it writes.
+            // The runtime continues, and renames the files that it writes.
             match fs::remove_file(file?.path()) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
                 _ => {}

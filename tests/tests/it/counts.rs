@@ -123,7 +123,7 @@ fn small_network_sees_each_visitor_once_for_their_stay() -> anyhow::Result<()> {
     };
     let clip = data.join("video/intel_one-by-one.mp4");
     let model = data.join("models/yolox_nano.onnx").display().to_string();
-    // Without --watch, as a new user would: furniture is no visitor.
+    // Without --watch, as a new user would: furniture is not a visitor.
     let clip = clip.display().to_string();
     let (visitors, seconds) = if soak("all six visitors") {
         (6, "140")

@@ -1,7 +1,7 @@
 //! Layouts of other families, decoded from real outputs of a real network.
 //!
 //! The test data has no file of the families of YOLOv8 or DETR. So the output of a YOLOX network
-//! for real pictures is rearranged into the layout of another family. The code behind the network
+//! for real pictures is rearranged into the layout of another family. The code after the network
 //! must then find the same boxes.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]

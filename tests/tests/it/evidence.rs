@@ -80,7 +80,7 @@ fn code_that_a_table_knows_is_decided_and_another_one_waits_for_a_person() -> an
     let link = link.unwrap_or(&Value::Null);
     assert_eq!(link["data"]["row"]["owner"], "Ada", "{known:#}");
     assert_eq!(link["confidence"], 0.95, "{known:#}");
-    // Killed before the next event, the agent continues behind its cursor.
+    // Killed before the next event, the agent continues after its cursor.
     agent.kill()?;
     bench.json("DELETE", "/v1/pipelines/member", None)?;
     deploy(&bench, "stranger", "ZZ 999")?;

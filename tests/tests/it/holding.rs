@@ -390,7 +390,7 @@ fn stopped_pipeline_holds_until_its_section_is_edited() -> anyhow::Result<()> {
         text(&stopped, "/note").starts_with("stopped by request"),
         "{stopped}"
     );
-    // A repetition is no error: a command may be delivered twice.
+    // A repetition is not an error: a command may be delivered twice.
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
     runtime.kill()?;
 

@@ -100,7 +100,7 @@ fn watches_on(bench: &Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How often a model was checked in a process of its own.
+/// How often a model was checked in its own process.
 fn checks(runtime: &Process) -> usize {
     let log = runtime.log_text();
     log.matches("model checked in a process of its own").count()

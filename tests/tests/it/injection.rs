@@ -403,8 +403,8 @@ fn check_nothing_changed(site: &Site, house: &InjectedBox, before: &str) -> anyh
         // No tool shows a reviewer's words.
         ensure!(!body.to_string().contains(LABEL), "{body}");
         let ours = instruction_texts(body);
-        // The rewording LLM has no tools: names stand as JSON in the user's turn, and the rules
-        // read its answer.
+        // The rewording LLM has no tools: names are JSON in the user's turn, and the rules read its
+        // answer.
         if body["tools"].is_array() {
             ensure!(!ours.contains(ORDER) && !ours.contains(CAMERA), "{ours}");
         }

@@ -10,7 +10,7 @@ use watchkeeper_tests::scripted_model::{answers, calls, unless_told};
 use watchkeeper_tests::site::{Site, last, middle, preview, propose, validate};
 
 const REQUEST: &str = "Count what crosses the middle of the picture";
-/// Part of the lesson about the misspelled block, as it stands in a prompt.
+/// Part of the lesson about the misspelled block, as a prompt has it.
 const LESSON: &str = "Failed: validate_workflow, does-not-compile, block \
     roboflow_core/line_countr@v2";
 

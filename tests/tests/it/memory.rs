@@ -35,7 +35,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     joint / square
 }
 
-/// Deploys a pipeline of its own on a camera of its own, with a rule that makes events all day.
+/// Deploys a pipeline of its own on its own camera, with a rule that makes events all day.
 fn deploy(bench: &Bench, number: u32) -> anyhow::Result<()> {
     let rule = json!({"name": "somebody", "when": {"kind": "appears", "detections": TRACKED}});
     deploy_rules(bench, number, &[rule])

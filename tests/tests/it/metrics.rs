@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::json;
 use watchkeeper_tests::daemons::{Bench, wait_for};
 
-/// A detector, and a step that fails on every picture: boxes are no text that could be converted to
-/// lower case.
+/// A detector, and a step that fails on every picture: boxes are not text that could be converted
+/// to lower case.
 const WORKFLOW: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [
     {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"},
     {"type": "roboflow_core/property_definition@v1", "name": "kind", "data": "$steps.detect.predictions",

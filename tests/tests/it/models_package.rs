@@ -16,7 +16,7 @@ use super::models_pull::{OWN, PullSite, sum};
 
 /// Path of the file with the network in every package here.
 const MEMBER: &str = "package/assets.data";
-/// What lies before and after the network in its file.
+/// Bytes before and after the network in its file.
 const BEFORE: &[u8] = b"labels\n";
 const AFTER: &[u8] = b"more";
 

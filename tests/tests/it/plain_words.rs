@@ -16,7 +16,7 @@ const EVENT_REQUEST: &str = "tell me when somebody crosses the vertical line at 
 /// Request for a count without events.
 const COUNT_REQUEST: &str = "count people crossing the vertical line at 50%";
 
-/// A box with the scene as its only camera, and a user with a home of their own.
+/// A box with the scene as its only camera, and a user with their own home.
 struct Site {
     bench: Bench,
     _runtime: Process,
@@ -202,7 +202,7 @@ fn timed_pause_outlasts_the_runtime_and_ends_by_itself() -> anyhow::Result<()> {
     let until = of(&bench.get("/v1/pipelines")?[0]).context("until when")?;
     let asked = objects[0]["changes"][0]["until"].as_str();
     assert_eq!(asked, Some(until.as_str()), "{objects:#?}");
-    // A change of settings leaves the pause as it is.
+    // A change of settings leaves the pause unchanged.
     let change = "change the cooldown of the street watch to 5 minutes";
     let (code, _, errors) = ask_json(&bench, &["--yes", change])?;
     assert_eq!(code, 0, "{errors}");

@@ -68,7 +68,7 @@ fn auto_approved_change_is_applied_and_the_rest_waits() -> anyhow::Result<()> {
         "{:?}",
         decisions(&bench)?
     );
-    // Another entrypoint has a list of its own, and none was configured.
+    // Another entrypoint has its own list, and none was configured.
     let (code, objects, errors) = ask_json(&bench, &[&format!("pause {name}")])?;
     ensure!(
         code == 0 && types(&objects) == ["proposal"],

@@ -35,7 +35,7 @@ fn with_network(data: &Path, folder: &Path) -> anyhow::Result<String> {
     Ok(format!("[models]\ndir = {models:?}\n"))
 }
 
-/// Makes a workflow with a model that detects these classes, and a tracker behind it.
+/// Makes a workflow with a model that detects these classes, and a tracker after it.
 fn detection(model: &str, kind: &str, classes: &[&str]) -> Value {
     json!({
         "version": "1.0",

@@ -1,5 +1,5 @@
-//! TensorFlow Lite files as ONNX: what a back end computes on the result, beside a plain
-//! implementation and beside LiteRT.
+//! TensorFlow Lite files as ONNX: results of a back end, compared with a plain implementation and
+//! with LiteRT.
 //!
 //! The original of `ssd-mobilenet-v2` is not in the repository. `tests/tools/oidv4/run FOLDER`
 //! brings its package, and LiteRT's outputs; `WATCHKEEPER_OIDV4=FOLDER` enables that test. Without

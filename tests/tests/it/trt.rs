@@ -19,7 +19,7 @@ use watchkeeper_tests::trt::{FakeTrt, Headers};
 /// Longest time of a change on a busy machine: 20 frames take 40 s.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// What a run of `watchkeeper run` said.
+/// Output of `watchkeeper run`.
 struct Ran {
     code: i32,
     summary: Value,
@@ -145,7 +145,7 @@ impl Box {
         Ok(files.into_iter().filter(has_ending).collect())
     }
 
-    /// What the pure Rust back end sees in the demo scene.
+    /// Result of the pure Rust back end on the demo scene.
     fn demo_by_rten(&self) -> anyhow::Result<Value> {
         let ran = self.run_demo("rten", "right")?;
         ensure!(ran.code == 0, "{}", ran.log);
@@ -153,7 +153,7 @@ impl Box {
     }
 }
 
-/// What a run counted.
+/// Counts of a run.
 fn counted(summary: &Value) -> Value {
     json!({
         "events": summary["events"],

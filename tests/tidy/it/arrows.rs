@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::workspace::{Package, packages, read};
 
-/// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
+/// Allowed dependencies of the product code of each crate; ARCHITECTURE.md shows them too.
+/// ARCHITECTURE.md shows the same.
 const ARROWS: [(&str, &[&str]); 30] = [
     ("contract", &[]),
     ("board", &["contract"]),

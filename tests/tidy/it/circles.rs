@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::graph::{Disk, File, Graph, read_target};
 use crate::workspace::packages;
 
-/// Number of files that stand in circles, and the edges to cut.
+/// Number of files in circles, and the edges to cut.
 fn describe(graph: &Graph) -> Result<(usize, String), std::fmt::Error> {
     let mut text = String::new();
     let mut files = 0;

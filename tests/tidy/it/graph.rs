@@ -1,6 +1,6 @@
 //! The graph of a crate: its file modules, and which file names what another defines.
 //!
-//! - Product code only: items behind `#[cfg(test)]` are left out.
+//! - Product code only: items after `#[cfg(test)]` are left out.
 //! - An edge leads to the file that defines the name: re-exports are followed.
 //! - `mod x;` and `pub use x::Y;` edge nothing by themselves: a re-export is no use.
 //! - Names are read, not types: a method or field used without its type's name edges nothing.
@@ -17,7 +17,7 @@ pub(crate) use read::{Disk, Source, read_target};
 /// Index of a file in [`Graph::files`].
 pub(crate) type File = usize;
 
-/// What edges a file to another: the first place that names something of it.
+/// Edge from a file to another: the first place that names something of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Tie {
     pub(crate) line: usize,
@@ -91,7 +91,7 @@ impl Graph {
         circles.min_by_key(Vec::len)
     }
 
-    /// Groups the files that stand in circles with each other, the largest group first.
+    /// Groups the files that form circles, the largest group first.
     pub(crate) fn cyclic_parts(&self) -> Vec<BTreeSet<File>> {
         let reach: BTreeMap<File, BTreeSet<File>> = self
             .edges

@@ -16,7 +16,7 @@ fn links(text: &str) -> Vec<(usize, &str, &str)> {
         if is_code {
             continue;
         }
-        // What stands in backticks is code.
+        // Text in backticks is code.
         let inline = line.split('`').step_by(2).flat_map(link_targets);
         for target in inline.chain(definition_target(line)) {
             if !target.contains("://") && !target.starts_with("mailto:") {

@@ -9,7 +9,7 @@ const UNITS: [&str; 2] = ["watchkeeper-runtime.service", "watchkeeper-agent.serv
 
 /// Finds the complaints of `systemd-analyze verify` that concern our units.
 ///
-/// A key that only this systemd is too old for is no complaint.
+/// A key that only this systemd is too old for is not a complaint.
 fn complaints(output: &str) -> Vec<&str> {
     output
         .lines()

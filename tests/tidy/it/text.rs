@@ -2,7 +2,7 @@
 
 /// Returns the part of a file before its unit tests: before `mod tests` and its attributes.
 ///
-/// Other items for tests may stand anywhere and end nothing.
+/// Other items for tests may be anywhere and end nothing.
 pub(crate) fn production(text: &str) -> &str {
     let mut at = 0;
     let mut attributes = None;
@@ -22,7 +22,7 @@ pub(crate) fn production(text: &str) -> &str {
     text
 }
 
-/// Numbered lines of the product code that are no comment.
+/// Numbered lines of the product code that are not comments.
 pub(crate) fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     production(text)
         .lines()

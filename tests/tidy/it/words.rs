@@ -1,4 +1,5 @@
-//! Words that the glossary bans stand nowhere: code, comments, messages, documents, scripts, units.
+//! Words that the glossary bans are not used: in code, comments, messages, documents, scripts,
+//! units.
 //!
 //! - The list is the fenced block `banned` of `docs/design/glossary.md`, one word or phrase a line.
 //! - Case does not matter, identifiers are split at `_` and capitals, a phrase may go over lines.
@@ -15,7 +16,7 @@ const EXTENSIONS: [&str; 8] = ["rs", "md", "toml", "py", "sh", "service", "conf"
 
 const GLOSSARY: &str = "docs/design/glossary.md";
 
-/// What users say, and the pages that show what not to write.
+/// Words of users, and pages that show what not to write.
 const EXEMPT: [&str; 6] = [
     GLOSSARY,
     "CODE_STYLE.md",

@@ -53,7 +53,7 @@ async fn child_ingests_until_it_is_killed() {
     }
 }
 
-/// What may be stored of each name: the acknowledged state, and that of a change under way.
+/// States in which each name may be stored: the acknowledged one, and that of a change under way.
 #[derive(Debug, Default)]
 struct Known {
     acknowledged: BTreeMap<String, String>,

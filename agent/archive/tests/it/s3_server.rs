@@ -16,8 +16,7 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// An S3 server on a folder, with a runtime of its own: all its connections break when it is
-/// dropped.
+/// An S3 server on a folder, with its own runtime: all its connections break when it is dropped.
 pub(crate) struct S3Server {
     runtime: Option<tokio::runtime::Runtime>,
     pub(crate) address: SocketAddr,

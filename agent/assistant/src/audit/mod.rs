@@ -3,7 +3,7 @@
 //! Owns the folders `audit` and `audit-activity`: segments `<first number>.jsonl`, and the file
 //! `lock`.
 //! - Decisions are confirmations and what was changed; activity is effects and spends. Each log has
-//!   the bounds of its own, so a flood of effects evicts no confirmation.
+//!   its own bounds, so a flood of effects evicts no confirmation.
 //! - A record is on stable storage when [`AuditLog::append`] returns.
 //! - Records are numbered without gaps, over all segments.
 //! - Retention deletes whole segments, the oldest first, damaged ones too. A record in the log
@@ -108,7 +108,7 @@ impl AuditLog {
         self.write(now, entry, tail, &mut segments).map(|_| ())
     }
 
-    /// Returns the latest `limit` records, oldest first. Lines that are no records are skipped.
+    /// Returns the latest `limit` records, oldest first. Lines that are not records are skipped.
     ///
     /// # Errors
     /// I/O errors. A missing folder is empty.
@@ -156,7 +156,8 @@ impl AuditLog {
     }
 
     /// Returns the segments that retention deletes, each with its end: its last number and hash.
-    /// The hash is null where the last line is no record. A gap before the next segment stays one.
+    /// The hash is null where the last line is not a record. A gap before the next segment stays
+    /// one.
     fn expired(&self, now: Timestamp, segments: &[Segment]) -> io::Result<Vec<(Segment, Value)>> {
         let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
         let oldest = now.checked_sub(days(self.limits.max_days)).ok();
@@ -212,7 +213,7 @@ impl AuditLog {
             let mut file = self.open_path(&last.path)?;
             let written = file.write_all(line.as_bytes());
             if let Err(error) = written.and_then(|()| file.sync_data()) {
-                // A line that was not acknowledged must not stand in the log.
+                // A line that was not acknowledged must not stay in the log.
                 file.set_len(last.bytes)?;
                 return Err(error);
             }

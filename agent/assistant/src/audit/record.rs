@@ -51,7 +51,7 @@ impl AuditRecord {
         format!("{body}{HASH_PREFIX}{}{HASH_SUFFIX}\n", self.hash)
     }
 
-    /// Decodes a line without its line feed; `None` if it is no record.
+    /// Decodes a line without its line feed; `None` if it is not a record.
     pub(super) fn decode(line: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(line).ok()?;
         let rest = text.strip_suffix(HASH_SUFFIX)?;

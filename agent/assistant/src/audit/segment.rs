@@ -1,6 +1,6 @@
 //! One file of the audit log.
 //!
-//! A line is read up to [`MAX_LINE`] bytes; a longer one is no record.
+//! A line is read up to [`MAX_LINE`] bytes; a longer one is not a record.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -80,7 +80,7 @@ impl Segment {
                 return Ok(());
             }
             number += 1;
-            // An unfinished line was never acknowledged; one that is too long goes on.
+            // An unfinished line was never acknowledged; the rest of one that is too long follows.
             let taken = match line.strip_suffix(b"\n") {
                 Some(line) => take(number, line),
                 None if read as u64 == MAX_LINE => {

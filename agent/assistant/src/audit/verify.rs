@@ -16,7 +16,7 @@ use watchkeeper_store::chain::{Hash, check_link};
 use super::record::AuditRecord;
 use super::{AuditLog, RETENTION, segment};
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
     /// Number of the first record; absent: the log is empty.
@@ -47,7 +47,7 @@ struct Start {
     proof: Proof,
 }
 
-/// What shows that the log begins where it was left.
+/// Evidence that the log begins where retention left it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
     Absent,

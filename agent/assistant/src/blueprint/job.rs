@@ -9,7 +9,7 @@ use watchkeeper_llm::money::Money;
 /// Maximum calls of a language model that any job may make for one request.
 pub const MAX_STEPS: u32 = 20;
 
-/// What a blueprint is for.
+/// Kind of work that a blueprint is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Job {

@@ -15,7 +15,7 @@
 //! Answer in Polish. The dock is on camera dock; deliveries come before ten.
 //! ```
 //!
-//! TOML stands between the `+++` lines; further instructions for the language model follow.
+//! TOML is between the `+++` lines; further instructions for the language model follow.
 
 use serde::de::DeserializeOwned;
 use watchkeeper_llm::money::Money;
@@ -54,7 +54,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Removes a field; `None` where it is absent or has another type than `form` says.
+    /// Removes a field; `None` if it is absent or has another type than `form` says.
     fn take<T: DeserializeOwned>(&mut self, name: &'static str, form: &str) -> Option<T> {
         self.known.push(name);
         let value = self.table.remove(name)?;
@@ -130,7 +130,7 @@ pub(super) fn names_no_provider(text: &str) -> bool {
     matches!(front, Some(Ok(front)) if front.provider.is_none())
 }
 
-/// Which requests an invalid file is for; `None` if they can't be read, or are no user's.
+/// The `when` of an invalid file; `None` if it can't be read, or the file serves no user.
 pub(super) fn readable_when(text: &str) -> Option<String> {
     let table: toml::Table = toml::from_str(split(text).ok()?.0).ok()?;
     let read = |name: &str| table.get(name).and_then(toml::Value::as_str);

@@ -1,4 +1,4 @@
-//! What the model reads: instructions, tools and the request.
+//! The model's input: instructions, tools and the request.
 //!
 //! Instructions are constant for a version, a blueprint and a choice of tools, so that a provider's
 //! cache keeps them.
@@ -128,7 +128,7 @@ pub struct UserWords<'w> {
     pub request: &'w str,
     /// Local time of the request.
     pub now: DateTime,
-    /// What the user asked to remember, the newest first.
+    /// The user's preferences, the newest first.
     pub preferences: &'w [Value],
 }
 

@@ -1,4 +1,4 @@
-//! What a model proposes, checked as a plan from a file and against the user's own words.
+//! Checks a plan that a model proposes like one from a file, and against the user's own words.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const MAX_FAULTS: usize = 40;
 /// Begin of an address of another job.
 const ADDRESS: &str = "job://";
 
-/// What a model is asked to propose.
+/// Task of the model: a plan or a revision.
 #[derive(Debug)]
 pub enum PlanTask<'t> {
     /// A plan for the request.
@@ -46,7 +46,7 @@ impl PlanTask<'_> {
         }
     }
 
-    /// Steps that must stay as they are.
+    /// Steps that must stay unchanged.
     fn done(&self) -> Vec<&Step> {
         let Self::Revise(failed) = self else {
             return Vec::new();
@@ -90,7 +90,7 @@ pub fn check_proposal(
             )
         })
     };
-    // What a repair may yet correct is no change of a done step.
+    // What a repair may yet correct is not a change of a done step.
     let lost = |done: &&Step| plan.steps.iter().all(|step| step.name != done.name);
     let done = task.done();
     let lost: Vec<&Step> = done.iter().copied().filter(lost).collect();
@@ -140,7 +140,7 @@ fn foreign(plan: &Plan, request: &str, task: &PlanTask<'_>, tools: &Toolbox) -> 
         .collect()
 }
 
-/// The words of a text, with and without the full stop at their end, and what stands between
+/// The words of a text, with and without the full stop at their end, and the parts between
 /// quotation marks.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let quoted = text.split('"').skip(1).step_by(2);

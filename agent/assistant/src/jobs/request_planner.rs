@@ -1,10 +1,10 @@
 //! Plans requests in words: by the rules, by kept templates, by the cache, by a language model.
 //!
-//! - The first that has a plan for the whole request serves it, and the report says which one.
+//! - The first of these with a plan for the whole request serves it, and the report names it.
 //! - If the language model fails too, the words that the rules do not understand are named.
 //! - A plan of a model is cached once its job is done.
 //! - The request, the user's preferences, the tools and the faults of a plan are all that a model
-//!   reads of a new request: no picture, no metadata of one and no name of a file.
+//!   reads for a new request: no picture, no metadata of one and no name of a file.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -37,13 +37,13 @@ use crate::trace::Trace;
 /// Opens the client of the language model. The error is a sentence for the user.
 pub type OpenModel = Arc<dyn Fn() -> Result<Client, String> + Send + Sync>;
 
-/// What else is wrong with a valid plan, in sentences.
+/// Further faults of a valid plan, in sentences.
 pub type Accepts<'a> = &'a (dyn Fn(&CheckedPlan) -> Vec<String> + Sync);
 
 /// Receives what happens while a request is planned.
 pub type Report<'a> = &'a (dyn Fn(PlanningEvent<'_>) + Sync);
 
-/// What happens while a request is planned.
+/// Progress of planning a request.
 #[derive(Debug, Clone, Copy)]
 pub enum PlanningEvent<'e> {
     /// The language model is asked for a plan.
@@ -70,7 +70,7 @@ impl PlanningEvent<'_> {
     }
 }
 
-/// What a language model did for a plan.
+/// A language model's share in a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelShare {
     pub model: String,
@@ -95,7 +95,7 @@ impl ModelShare {
 pub struct PlannedRequest {
     pub plan: Plan,
     pub planned: Planned,
-    /// Absent where no language model was asked for this request.
+    /// Absent if no language model was asked for this request.
     pub by_model: Option<ModelShare>,
 }
 
@@ -113,7 +113,7 @@ impl PlannedRequest {
 /// A request without a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unplanned {
-    /// What could not be planned, with the words that the rules know.
+    /// The request that could not be planned, with the words that the rules know.
     pub sentence: String,
     /// Why the language model has no plan either, or how to add one.
     pub hint: Option<String>,
@@ -413,7 +413,7 @@ impl RequestPlanner {
     }
 }
 
-/// What is planned without a language model.
+/// A plan that needs no language model.
 enum Known {
     Plan(Plan, PlannedBy),
     Nothing(NotUnderstood),

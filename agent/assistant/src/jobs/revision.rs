@@ -1,4 +1,4 @@
-//! Another rest of a plan after a failed step, by the language model that made the plan.
+//! Replaces the rest of a plan after a failed step, by the language model that made the plan.
 //!
 //! - A plan is revised [`MAX_REVISIONS`] times at most; done steps stay.
 //! - A cancellation ends the model's work.
@@ -97,7 +97,7 @@ fn sentence(faults: Vec<watchkeeper_jobs::Fault>) -> String {
     faults.join("; ")
 }
 
-/// What a job has done, and where it failed.
+/// The done steps of a job, and the step that failed.
 fn failed_job<'p>(job: &JobFolder, plan: &'p Plan) -> Result<FailedJob<'p>, String> {
     let mut failed_job = FailedJob {
         plan,

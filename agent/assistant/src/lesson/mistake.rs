@@ -89,7 +89,7 @@ impl Mistake {
         let class = match report.get("compiles").and_then(Value::as_bool) {
             Some(false) => ErrorClass::DoesNotCompile,
             Some(true) => ErrorClass::CannotRun,
-            // A long report was cut, so it is no JSON.
+            // A long report was cut, so it is not JSON.
             None if error.starts_with("{\"compiles\":false") => ErrorClass::DoesNotCompile,
             None if is_about_arguments(error) => ErrorClass::InvalidArguments,
             None => ErrorClass::Rejected,

@@ -33,7 +33,7 @@ const MAX_LINE_CHARS: usize = 300;
 pub const SAME: f32 = 0.6;
 /// Cosine from which two requests resemble each other.
 pub(crate) const RELATED: f32 = 0.3;
-/// What worked, if nothing did.
+/// Remedy of a lesson if nothing worked.
 const NOTHING: &str = "nothing worked";
 /// Name of the line with a model's words.
 const SAID: &str = "A model says";
@@ -49,7 +49,7 @@ pub struct Lesson {
     pub why: String,
     /// `None` if nothing worked.
     pub worked: Option<String>,
-    /// What the language model that fixed it says about it.
+    /// Remark of the language model that fixed it.
     pub said: Option<String>,
     /// Requests with this mistake.
     pub times: u32,

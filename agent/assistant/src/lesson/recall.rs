@@ -28,7 +28,7 @@ pub(crate) fn about_request(memory: &mut Memory, request: &str) -> Result<Vec<Fo
     let mut found = search(memory, request, Vec::new())?;
     found.retain(|found| match read(found) {
         Some(lesson) => similarity(request, &lesson.request) >= RELATED,
-        // A user's lesson has any form; sentences of the agent in another form help nobody.
+        // A user's lesson has any form; sentences of the agent in another form are not used.
         None => found.note.origin != Origin::Agent,
     });
     found.truncate(MAX_SHOWN);

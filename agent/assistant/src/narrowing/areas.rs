@@ -57,8 +57,8 @@ fn anchor([x_min, _, x_max, y_max]: [f64; 4]) -> [f64; 2] {
     [f64::midpoint(x_min, x_max), y_max]
 }
 
-/// Grows an area from `seed` over the rejected events, nearest first; `None` where approved ones
-/// are too near.
+/// Grows an area from `seed` over the rejected events, nearest first; `None` if approved ones are
+/// too near.
 fn grow(
     seed: [f64; 2],
     rejected: &[[f64; 2]],

@@ -11,7 +11,7 @@
 //! find|search (WORDS in|from COLLECTION | COLLECTION [for all [blobs|entries|files]])
 //! ```
 //!
-//! - Every word is consumed; a text with a further word is no operation.
+//! - Every word is consumed; a text with a further word is not an operation.
 //! - Names are compared as they are written, verbs in any case.
 
 use watchkeeper_archive::name::check_collection;

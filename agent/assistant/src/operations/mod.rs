@@ -1,4 +1,4 @@
-//! Operations on the archive that a person types or a language model asks for.
+//! Operations on the archive that a user types or a language model asks for.
 //!
 //! - [`operation`]: what is done. [`grammar`] reads it from words, [`manual`] from JSON.
 //! - [`proposed_action`]: what waits for a yes.

@@ -7,7 +7,7 @@ use super::operation::Operation;
 /// Most actions of one proposal.
 pub const MAX_ACTIONS: usize = 4;
 
-/// What a yes would do.
+/// An action that waits for a yes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ProposedAction {

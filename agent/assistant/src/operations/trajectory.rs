@@ -1,6 +1,6 @@
 //! The steps of a session on the archive and of `/manual`, with rewards. Sans-IO.
 //!
-//! - A reward is a score for who compares trajectories; nothing acts on it.
+//! - A reward is a score for comparing trajectories; nothing acts on it.
 //! - Parameters and results are without secrets: a history is shown, exported and sent.
 
 use std::collections::VecDeque;
@@ -62,13 +62,13 @@ pub struct SessionStep {
     pub at_ms: i64,
     pub state: StepState,
     pub action: StepAction,
-    /// What it returned, or why it failed.
+    /// The result, or the cause of the failure.
     pub result: String,
     pub succeeded: bool,
     pub reward: f64,
 }
 
-/// What was known when a step began.
+/// State that was known when a step began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepState {
     /// Number of steps before.

@@ -39,7 +39,7 @@ const SHORT_MS: i64 = 120_000;
 pub struct PastAnswer {
     pub found: EventSearchResult,
     pub knowledge: Knowledge,
-    /// What the knowledge was computed from.
+    /// Report from which the knowledge was computed.
     pub report: CoverageReport,
     /// Numbers of events by the hour, where they are asked for.
     pub hours: Vec<HourCount>,
@@ -147,7 +147,7 @@ impl PastAnswer {
             .then(|| format!("By camera: {}.", cameras.join(", ")))
     }
 
-    /// Which cameras watched, for what and how often.
+    /// The cameras that watched, with their classes and how often.
     fn watched(&self, when: &str) -> String {
         let cameras = self.knowledge.cameras.iter();
         let seeing = cameras.filter(|camera| !camera.known.is_empty());
@@ -172,7 +172,7 @@ impl PastAnswer {
         format!("{} watched{classes} {when}{rate}", names.join(", "))
     }
 
-    /// What was recorded where no rule records all.
+    /// The kinds of events that were recorded, if no rule records all.
     fn only(&self) -> Option<String> {
         let only = self.knowledge.cameras.iter().filter(|c| !c.only.is_empty());
         let only: Vec<String> = only

@@ -11,8 +11,8 @@ use super::describe::span;
 use super::why::Why;
 use crate::wording::counted;
 
-/// The questions for the two spans that are compared; `None` where nothing is compared. Where one
-/// of them still goes on, the other ends as long after its start.
+/// The questions for the two spans that are compared; `None` if nothing is compared. If one of them
+/// has not ended yet, the other is cut to the same length.
 pub(super) fn spans(wanted: &EventsWanted, now: Timestamp) -> Option<(EventsWanted, EventsWanted)> {
     let (from, to) = wanted.compared_with?;
     let one = EventsWanted {
@@ -38,7 +38,7 @@ pub(super) fn spans(wanted: &EventsWanted, now: Timestamp) -> Option<(EventsWant
 }
 
 impl PastAnswer {
-    /// The answer in words, behind what was `understood`; without the list of events.
+    /// The answer in words, after what was `understood`; without the list of events.
     pub fn text(&self, understood: &str, zone: &TimeZone) -> String {
         let sentence = self.sentence(zone);
         match understood {
@@ -89,7 +89,7 @@ fn sentence(one: &PastAnswer, other: &PastAnswer, zone: &TimeZone) -> String {
     format!("{} {} {verdict}", said(earlier), said(later))
 }
 
-/// Whether the number of a span is that of all its events, but for those in cool-downs.
+/// Whether the number of a span counts all its events except those in cool-downs.
 fn is_comparable(answer: &PastAnswer) -> bool {
     let (found, knowledge) = (&answer.found, &answer.knowledge);
     let mut unknown = knowledge.cameras.iter().flat_map(|camera| &camera.unknown);

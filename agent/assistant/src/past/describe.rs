@@ -14,8 +14,8 @@ use crate::wording::duration;
 pub(super) const MAX_WEEK_MS: i64 = 6 * 86_400_000;
 
 impl Knowledge {
-    /// What could have been known, for programs: at most `max` known and unknown times of each
-    /// camera, the longest.
+    /// The knowledge as JSON for programs: at most `max` known and unknown times of each camera,
+    /// the longest.
     pub fn to_json(&self, max: usize, zone: &TimeZone) -> Value {
         let camera = |camera: &CameraKnowledge| {
             let shown = |ms: i64| zoned(ms, zone).map(|at| at.strftime("%F %T %:z").to_string());

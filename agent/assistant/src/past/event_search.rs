@@ -27,7 +27,7 @@ const MAX_LATEST_PAGES: usize = 3;
 /// Most events returned; the newest.
 pub const MAX_SHOWN: usize = 50;
 
-/// Time before the range in which an event may have begun that goes on in it.
+/// Time before the range in which an event may have begun that continues in it.
 pub const LOOKBACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most classes of which other events are counted.
 const MAX_CLASSES: usize = 32;
@@ -46,7 +46,7 @@ pub struct EventSearch {
     max_pages: usize,
     /// Number of events with which the search ends; `None`: it looks for all.
     enough: Option<usize>,
-    /// What was found so far, its events newest first.
+    /// Events found so far, the newest first.
     result: EventSearchResult,
     /// Ends of the events that were seen so far, which are newer than their beginnings.
     ends: BTreeMap<EventId, Timestamp>,
@@ -74,7 +74,7 @@ pub struct EventSearchResult {
     pub number: u64,
     /// Number of all events of each camera that has some.
     pub by_camera: BTreeMap<SourceId, u64>,
-    /// Numbers of the events that were wanted but for their class, by class.
+    /// Numbers of the events that match except for their class, by class.
     pub other_classes: BTreeMap<String, u64>,
     /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
     pub begun: Vec<BegunEvent>,
@@ -302,7 +302,7 @@ impl EventSearch {
         let of_pipeline = event.pipeline.as_ref();
         let at = time(event);
         event.phase == Phase::New
-            // Outages and changes of models are no activity.
+            // Outages and changes of models are not activity.
             && (rule.is_some() || !only_number)
             && camera
                 .as_ref()
@@ -367,7 +367,7 @@ impl EventSearchResult {
         text
     }
 
-    /// What introduces the list of events where it has not all of them.
+    /// Introduction of the list of events if the list is not complete.
     pub fn list_sentence(&self) -> Option<String> {
         let shown = self.events.len();
         (shown > 0 && self.number > shown as u64).then(|| match shown {

@@ -5,7 +5,7 @@
 pub struct Intervals(Vec<(i64, i64)>);
 
 impl Intervals {
-    /// One interval; empty where it ends before it starts.
+    /// One interval; empty if it ends before it starts.
     pub fn one(from: i64, to: i64) -> Self {
         [(from, to)].into_iter().collect()
     }
@@ -19,7 +19,7 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// Its first and last moment; `None` where it is empty.
+    /// Its first and last moment; `None` if it is empty.
     pub fn bounds(&self) -> Option<(i64, i64)> {
         Some((self.0.first()?.0, self.0.last()?.1))
     }

@@ -2,7 +2,7 @@
 //!
 //! - A time counts as known only where each event that was asked for would have been recorded.
 //! - Every gap has a reason: the first that holds, else how the span before it ended. The pause of
-//!   a watch that told of the question comes before what other watches told.
+//!   a watch that answers the question comes before the reports of other watches.
 //! - Not here: the question (`question`), and words for the result (`describe`, `answer`).
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::question::{PastQuestion, Tells, classes_of, has_time, is_dated};
 use super::schedule::active;
 use super::why::Why;
 
-/// What could have been known about a question.
+/// Times for which the answer to a question is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Knowledge {
     pub question: PastQuestion,
@@ -25,21 +25,22 @@ pub struct Knowledge {
     pub cameras: Vec<CameraKnowledge>,
 }
 
-/// What one camera could have told.
+/// Times for which one camera's answer is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CameraKnowledge {
     pub camera: SourceId,
-    /// What people call it; its id where it has no name.
+    /// What people call it; its id if it has no name.
     pub name: String,
     /// When an event would have been recorded.
     pub known: Intervals,
     /// The rest of the range, rising.
     pub unknown: Vec<Unknown>,
-    /// Where no rule told all: what the rules told.
+    /// If no rule answers the whole question: the parts that rules answer.
     pub only: BTreeSet<String>,
-    /// Whether some rule told all in another part of the range.
+    /// Whether some rule answers the whole question in another part of the range.
     pub is_all_in_part: bool,
-    /// Where no class was asked for: the classes that were told; empty where all that moved was.
+    /// If the question names no class: the reported classes; empty if everything that moved was
+    /// reported.
     pub classes: BTreeSet<String>,
     /// Lowest rate of the spans that were used, in pictures a second.
     pub rate: Option<f64>,
@@ -90,7 +91,7 @@ impl Knowledge {
     }
 }
 
-/// What an answer is computed from.
+/// Input of an answer.
 struct Given<'a> {
     question: &'a PastQuestion,
     report: &'a CoverageReport,
@@ -98,7 +99,7 @@ struct Given<'a> {
     zone: &'a TimeZone,
 }
 
-/// What the spans of one camera told.
+/// Known and unknown times from the spans of one camera.
 #[derive(Default)]
 struct Collected {
     all: Intervals,
@@ -106,9 +107,9 @@ struct Collected {
     only: BTreeSet<String>,
     classes: BTreeSet<String>,
     reasons: Vec<(Intervals, Why)>,
-    /// Reasons of rules at the place of the question that tell nothing of it.
+    /// Reasons of rules at the place of the question that do not answer it.
     there_reasons: Vec<(Intervals, Why)>,
-    /// Reasons of the other rules that tell nothing of it.
+    /// Reasons of the other rules that do not answer it.
     other_reasons: Vec<(Intervals, Why)>,
     rate: Option<f64>,
 }
@@ -169,7 +170,7 @@ impl Given<'_> {
         }
     }
 
-    /// The spans of which a rule tells something of the question.
+    /// The spans with a rule that answers a part of the question.
     fn telling<'s>(&self, spans: &[&'s CoverageSpan]) -> Vec<&'s CoverageSpan> {
         let tells = |span: &CoverageSpan| {
             let mut rules = span.watch.rules.iter();
@@ -257,9 +258,9 @@ fn span_rate(span: &CoverageSpan) -> Option<f64> {
     (span.frames >= MIN_FRAMES && seconds > 0.0).then(|| (span.frames - 1) as f64 / seconds)
 }
 
-/// Gives each gap its reason: the first that holds, then the pause of a watch that told of the
-/// question, then what other watches told, those of the place first, then how the span before it
-/// ended.
+/// Gives each gap its reason: the first that holds, then the pause of a watch that answers the
+/// question, then the reports of other watches, those of the place first, then how the span before
+/// it ended.
 fn explain(
     gaps: &Intervals,
     found: &Collected,
@@ -306,8 +307,8 @@ fn take_reasons(reasons: &[(Intervals, Why)], rest: &mut Intervals, unknown: &mu
     }
 }
 
-/// A reason for each of these times by its begin, where there is one. The end of a span, also of
-/// one without a length, begins another time.
+/// A reason for each of these times by its begin, if there is one. The end of a span, also of one
+/// without a length, begins another time.
 fn each(
     times: &Intervals,
     spans: &[&CoverageSpan],
@@ -332,7 +333,7 @@ fn each(
     reasons
 }
 
-/// What interrupted the last of these spans before a time. A pause ends where the pipeline watches
+/// Interruption of the last of these spans before a time. A pause ends where the pipeline watches
 /// again.
 fn interruption(from_ms: i64, spans: &[&CoverageSpan]) -> Option<Why> {
     let before = spans.iter().filter(|span| span.to.unix_ms <= from_ms);

@@ -1,4 +1,4 @@
-//! A question about the past, and what a span of coverage could tell about it.
+//! A question about the past, and the part of it that a span of coverage answers.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use watchkeeper_plain::answer::EventsWanted;
 use super::why::Why;
 use crate::proposal::snapshot::place_name;
 
-/// Condition that tells of every object, wherever it is in the picture.
+/// Condition that reports every object, wherever it is in the picture.
 const APPEARS: &str = "appears";
-/// Condition that tells of every object in its zone.
+/// Condition that reports every object in its zone.
 const ENTERS: &str = "enters";
 
 /// A question about the past.
@@ -35,12 +35,12 @@ pub struct PastQuestion {
     pub range: (i64, i64),
 }
 
-/// What a rule tells about a question.
+/// Part of a question that a rule answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tells {
     /// Each event that was asked for.
     All,
-    /// Only a part: what it tells, in words.
+    /// Only a part, in words.
     Part(String),
     No(Why),
 }
@@ -85,7 +85,7 @@ impl PastQuestion {
         self.place.is_some() && self.place != rule.place.as_deref().map(place_name)
     }
 
-    /// What a rule of a span tells.
+    /// Part of the question that a rule of a span answers.
     pub(super) fn tells(&self, span: &CoverageSpan, rule: &WatchedRule) -> Tells {
         let is_other = !self.conditions.is_empty() && !self.conditions.contains(&rule.condition);
         let is_back = self
@@ -104,7 +104,7 @@ impl PastQuestion {
         let is_everywhere = match self.conditions.as_slice() {
             [] => rule.condition == APPEARS || self.place.is_some() && rule.condition == ENTERS,
             [_] => is_at_place,
-            // It tells one of several kinds.
+            // It reports one of several kinds.
             _ => false,
         };
         let is_both_ways = rule.direction.is_none() || rule.direction == self.direction;
@@ -126,7 +126,7 @@ impl PastQuestion {
         Tells::Part(format!("{}{of}{filter}", describe(rule)))
     }
 
-    /// The classes of the question that the rule could not tell.
+    /// The classes of the question that the rule could not report.
     fn missing_classes(&self, span: &CoverageSpan, rule: &WatchedRule) -> Result<Vec<&str>, Why> {
         let detectors = &rule.detectors;
         let classes = detectors.iter().flat_map(|detector| &detector.classes);
@@ -179,7 +179,7 @@ pub(super) fn has_time(span: &CoverageSpan) -> bool {
     ![span.from.quality, span.to.quality].contains(&TimeQuality::Unsynced)
 }
 
-/// The classes that a rule told; empty where it told all that moved.
+/// The classes that a rule reported; empty if it reported everything that moved.
 pub(super) fn classes_of(rule: &WatchedRule) -> BTreeSet<String> {
     let known = rule.detectors.iter().flat_map(|detector| &detector.classes);
     match rule.classes.is_empty() {
@@ -188,7 +188,7 @@ pub(super) fn classes_of(rule: &WatchedRule) -> BTreeSet<String> {
     }
 }
 
-/// What a rule records, in the plural.
+/// The events that a rule records, in the plural.
 fn describe(rule: &WatchedRule) -> String {
     let place = rule.place.as_deref().unwrap_or("the place");
     let direction = match rule.direction {

@@ -9,7 +9,7 @@ use super::intervals::Intervals;
 use crate::moment::weekday;
 
 /// The part of `range` (milliseconds since 1970) in which `schedule` is active, in local time.
-/// Empty where one of its times is invalid: such a rule makes no event.
+/// Empty if one of its times is invalid: such a rule makes no event.
 pub(super) fn active(schedule: &Schedule, range: (i64, i64), zone: &TimeZone) -> Intervals {
     let whole = Intervals::one(range.0, range.1);
     let (Some(from), Some(to)) = (minute_of_day(&schedule.from), end_minute(&schedule.to)) else {

@@ -242,7 +242,7 @@ fn journal() -> Vec<JournalRecord> {
     with_ends(events)
 }
 
-/// Each event with its end right behind it.
+/// Each event with its end right after it.
 fn with_ends(events: Vec<JournalRecord>) -> Vec<JournalRecord> {
     let mut records = Vec::new();
     for record in events {
@@ -344,7 +344,7 @@ fn ask(text: &str) -> (PastAnswer, String) {
     (answer, said.trim_start().to_owned())
 }
 
-/// What an answer claims, in the words of `questions.txt`.
+/// The claim of an answer, in the words of `questions.txt`.
 fn claim(answer: &PastAnswer, text: &str) -> String {
     let words = |after: &str| {
         let rest = text.split_once(after)?.1;

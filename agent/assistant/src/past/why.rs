@@ -22,13 +22,13 @@ pub enum Why {
     Inactive,
     /// The rule made no further event for a time after one.
     CoolingDown,
-    /// The detector tells no classes apart.
+    /// The detector knows no classes.
     NoClasses { model: String },
     /// A step renamed the classes, and the rule named none.
     RenamedClasses,
-    /// Only these classes were told.
+    /// Only these classes were reported.
     OtherClasses { told: Vec<String> },
-    /// Only these events were told.
+    /// Only these events were reported.
     OtherEvents { told: Vec<String> },
     /// The pipeline had no rule.
     NoRule,

@@ -20,10 +20,10 @@ const MIN_FOR_DAY_S: f64 = 3_600.0;
 /// Events a day from which a remark warns of too many.
 const MANY_A_DAY: f64 = 50.0;
 const DAY_S: f64 = 86_400.0;
-/// Events from which a remark warns of too many where no rate is known.
+/// Events from which a remark warns of too many if no rate is known.
 const MIN_NOISY_EVENTS: u64 = 5;
 
-/// What a pipeline would have reported.
+/// Events that a pipeline would have reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BacktestSummary {
     /// Seconds that the history covers.
@@ -120,7 +120,7 @@ impl BacktestSummary {
         Ok(Estimate::of_events(self.events).scaled(per_day))
     }
 
-    /// What it would have reported.
+    /// The events that it would have reported, as one sentence.
     pub fn sentence(&self) -> String {
         let mut text = format!(
             "{}, {} of it covered: {}",

@@ -1,8 +1,8 @@
 //! Static checks of a pipeline before it is deployed: the runtime's checks, made without the
 //! runtime.
 //!
-//! Invariant: a proposal that the engine refuses, or in which something can never report anything,
-//! cannot be confirmed.
+//! Invariant: a proposal that the engine refuses, or in which a rule can never make an event, can't
+//! be confirmed.
 
 use std::collections::BTreeMap;
 

@@ -53,13 +53,13 @@ pub fn yes_or_no(text: &str) -> Option<bool> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionState {
     awaiting: Awaiting,
-    /// What the last request was about.
+    /// Topic of the last request.
     topic: Topic,
     /// The proposal that was confirmed last, which can be undone.
     confirmed: Option<Box<CheckedProposal>>,
 }
 
-/// What a correction is about where no proposal waits.
+/// Topic of a correction if no proposal waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Topic {
     #[default]
@@ -123,7 +123,7 @@ impl SessionState {
     }
 
     /// Confirms the waiting proposal by `approval`, after comparing it with what runs as for a yes.
-    /// A proposal with another fingerprint goes on waiting.
+    /// A proposal with another fingerprint keeps waiting.
     pub fn auto_confirm(
         &mut self,
         approval: &AutoApproval,
@@ -187,7 +187,7 @@ impl SessionState {
         }
     }
 
-    /// Proposes to set back what was confirmed last.
+    /// Proposes to revert what was confirmed last.
     fn propose_undo(&mut self, here: &SystemSnapshot) -> Reply {
         let confirmed = self.confirmed.as_deref();
         if let Some(proposal) = confirmed.and_then(|confirmed| undo(confirmed, here)) {
@@ -321,7 +321,7 @@ impl SessionState {
     }
 
     /// Handles the answer to a question. A text that is a complete request replaces the question.
-    /// `is_repeated`: the text before was no answer.
+    /// `is_repeated`: the text before was not an answer.
     fn handle_answer(
         &mut self,
         question: Question,
@@ -352,7 +352,7 @@ impl SessionState {
                 self.awaiting = Awaiting::question(&question);
                 Reply::TooLong(too_long)
             }
-            // The answer is not in the text: the question stays, with the request so far.
+            // The answer is not in the text: the question and the incomplete request stay.
             Ok(Answer::Unknown(unknown)) => {
                 let refused;
                 (self.awaiting, refused) = Awaiting::refuse(question, is_repeated, text);
@@ -366,7 +366,7 @@ impl SessionState {
                 (self.awaiting, refused) = Awaiting::refuse(question, is_repeated, text);
                 Reply::Unknown(refused)
             }
-            // What is no camera does not become part of the request.
+            // What is not a camera does not become part of the request.
             Ok(Answer::Ask(next)) if [next.about, question.about] == [Missing::Camera; 2] => {
                 let again = Question {
                     request: question.request,
@@ -449,7 +449,7 @@ impl SessionState {
         }
     }
 
-    /// Whether a proposal still waits behind a text that was not understood; `reply` then says so.
+    /// Whether a proposal still waits after a text that was not understood; `reply` then says so.
     /// Nothing else waits afterwards.
     fn keep_proposal(&mut self, reply: &mut String, here: &SystemSnapshot) -> bool {
         match &self.awaiting {
@@ -465,7 +465,7 @@ impl SessionState {
     }
 }
 
-/// What is said of a proposal behind a text that is not understood.
+/// Reminder of a waiting proposal after a text that is not understood.
 fn still_waits(shown: &ShownProposal) -> String {
     format!(
         " Not changed: the proposal for \"{}\" still waits for a yes.",

@@ -67,7 +67,7 @@ pub struct Budget {
     pub rules: Vec<RuleUse>,
 }
 
-/// What second opinions and chains of one rule cost.
+/// Cost of second opinions and chains of one rule.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct RuleUse {
     /// Pipeline and rule, such as `gate/door`.
@@ -76,7 +76,7 @@ pub struct RuleUse {
     pub day_usd: f64,
 }
 
-/// What one class of calls used. A ceiling bounds a class together with all lower classes.
+/// Use of one class of calls. A ceiling bounds a class together with all lower classes.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct ClassUse {
     /// `person`, `set_up`, `escalation` (second opinions and chains), `heartbeat` or `look`.

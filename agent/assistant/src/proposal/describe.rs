@@ -323,7 +323,7 @@ fn describe_rule(rule: &RuleSpec) -> String {
     text
 }
 
-/// Describes how a rule decides about uncertain events, where that is not the default.
+/// Describes how a rule decides about uncertain events, if that is not the default.
 fn describe_doubt(rule: &RuleSpec) -> Vec<String> {
     let mut parts = Vec::new();
     if rule.gates != Gates::default() {

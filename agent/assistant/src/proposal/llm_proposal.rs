@@ -71,7 +71,7 @@ impl ProposedChange {
     }
 }
 
-/// Who made a proposal.
+/// Author of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProposedBy {
@@ -95,11 +95,11 @@ pub struct LlmProposal {
     pub model: String,
     #[serde(default, skip_serializing_if = "ProposedBy::is_model")]
     pub by: ProposedBy,
-    /// What it does, in the words of the LLM.
+    /// Its effect, in the words of the LLM.
     pub says: String,
     /// What the LLM assumed, in its own words.
     pub assumed: Vec<String>,
-    /// What is not possible, in the words of the LLM.
+    /// Impossible parts of the request, in the words of the LLM.
     pub not_possible: Vec<String>,
     /// Results of the preview and the dry run, as reported by the box.
     pub evidence: Vec<String>,

@@ -1,4 +1,4 @@
-//! Price of a watch: what it would take of the processor, the disk, the network and the budget.
+//! Price of a watch: its share of the processor, the disk, the network and the budget.
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]) by the formulas of
 //!   `docs/ref/price.md`, which has the units too.
@@ -43,7 +43,7 @@ impl Estimate {
         }
     }
 
-    /// What the number of events may be in as many hours by chance alone: 95 % of a Poisson
+    /// Range of the number of events that chance alone allows in as many hours: 95 % of a Poisson
     /// distribution, by its square root.
     pub fn of_events(number: u64) -> Self {
         let likely = number as f64;
@@ -83,12 +83,12 @@ impl Estimate {
     }
 }
 
-/// What a price is computed from; an error is the reason why a number is missing.
+/// Input of a price; an error is the reason why a number is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Shares of a processor that the trial took.
     pub processor: Result<ProcessorShares, String>,
-    /// What the events of all watches took of the processor so far.
+    /// Processor time that the events of all watches have used so far.
     pub event_times: EventTimes,
     pub events_a_day: Result<Estimate, String>,
     /// Second opinions that these events ask for.
@@ -120,7 +120,7 @@ pub struct ProcessorShares {
 }
 
 impl ProcessorShares {
-    /// The shares in a trial; `None` where no frame was measured.
+    /// The shares in a trial; `None` if no frame was measured.
     pub fn from_report(report: &DryRunReport) -> Option<Self> {
         let results = &report.results;
         // The first frame begins the time, the others fill it.
@@ -148,21 +148,21 @@ impl ProcessorShares {
 pub struct EventBytes {
     /// All records of one event, as JSON.
     pub records: f64,
-    /// Its picture as it came; 0 where none was kept.
+    /// Its picture as it came; 0 if none was kept.
     pub clean: f64,
-    /// Its picture with drawings; absent where none was kept.
+    /// Its picture with drawings; absent if none was kept.
     pub annotated: Option<f64>,
-    /// One second of a clip; absent where none was kept.
+    /// One second of a clip; absent if none was kept.
     pub clip_second: Option<f64>,
 }
 
-/// What a watch would take.
+/// Price of a watch.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PriceTag {
     /// Share of one processor core, 1 is a whole one: all pieces that are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_share: Option<Estimate>,
-    /// What the trial took.
+    /// Shares of the processor in the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<ProcessorShares>,
     /// Part of the processor share that pictures, clips and records of events take.
@@ -395,7 +395,7 @@ pub fn is_drawing(step: &Value) -> bool {
 }
 
 /// Mean cost of the answered second opinions in these records, in US dollars. The records do not
-/// tell what one without an answer cost.
+/// have the cost of one without an answer.
 ///
 /// # Errors
 /// Where none was answered.

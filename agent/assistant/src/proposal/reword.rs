@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - Pure.
-//! - Names from outside stand in the user turn as JSON, never in the instructions.
+//! - Names from outside are in the user turn as JSON, never in the instructions.
 //! - An answer in another form is an error.
 
 use serde::{Deserialize, Serialize};

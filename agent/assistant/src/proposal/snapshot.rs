@@ -98,7 +98,7 @@ impl SystemSnapshot {
         self.models.iter().filter(|m| m.state != ModelState::Absent)
     }
 
-    /// Returns the classes that some detector tells, installed or not.
+    /// Returns the classes that some detector knows, installed or not.
     fn told_classes(&self) -> Vec<String> {
         let detectors = self
             .models

@@ -33,19 +33,19 @@ pub struct TrialResult {
     /// Statistics; `None` if the trial did not run.
     #[serde(rename = "seen", default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<TrialStats>,
-    /// What it would have reported in the last hours; `None` if it was not replayed.
+    /// Events that it would have reported in the last hours; `None` if it was not replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backtest: Option<BacktestSummary>,
     /// Why it was not replayed on the last hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_replayed: Option<String>,
-    /// What it would take; `None` if the runtime did not answer.
+    /// Its price; `None` if the runtime did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceTag>,
     /// Remarks to read before a confirmation, one sentence each.
     #[serde(rename = "mind", default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// That the scene was quiet, which proves nothing and is no remark.
+    /// Note that the scene was quiet, which proves nothing and is not a remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<String>,
     /// Why the trial did not run.
@@ -53,7 +53,7 @@ pub struct TrialResult {
     pub not_tried: Option<String>,
 }
 
-/// What a pipeline saw in a trial.
+/// Frames, tracks and events of a pipeline in a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TrialStats {
     /// Seconds of source time.

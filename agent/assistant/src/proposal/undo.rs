@@ -1,9 +1,10 @@
-//! The proposal that sets back what the last confirmed proposal of a session changed.
+//! The proposal that reverts the last confirmed proposal of a session.
 //!
 //! - It changes nothing by itself: it is shown with its difference to what runs, and needs a yes.
 //! - Only the session that made a change knows what it replaced. The audit log has no secrets, so
 //!   nothing is restored from it.
-//! - An ended pause is set back without its end, which nobody can know to be wanted still.
+//! - A pause that was ended is restored without an end, because its former end may no longer be
+//!   wanted.
 
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_plain::Change;
@@ -30,7 +31,7 @@ pub(super) const UNDO: [&str; 14] = [
     "put it back",
 ];
 
-/// Proposes to set back what `confirmed` changed; `None` if one of its changes has no opposite.
+/// Proposes to revert what `confirmed` changed; `None` if one of its changes has no opposite.
 pub(super) fn undo(confirmed: &CheckedProposal, here: &SystemSnapshot) -> Option<LlmProposal> {
     let changed = confirmed.proposal.changes.iter().zip(&confirmed.difference);
     let changed = changed.filter(|(_, difference)| difference.has_effect());

@@ -267,7 +267,7 @@ impl Session {
             Look::Events(wanted) => {
                 let answer = past::answer(&self.deps.client, wanted).await?;
                 out.report(ProgressEvent::Events(&answer, &looked.text));
-                // The API's answer has the media ids, and its folder belongs to nobody.
+                // The API's answer has the media ids, and there is no user's folder.
                 if wanted.pictures && !self.deps.entrypoint.is_api() {
                     self.show_pictures(&answer.found.events).await;
                 }
@@ -282,7 +282,7 @@ impl Session {
     }
 }
 
-/// Whether a reply leaves the proposal that waited before, and is none of its own: a correction
+/// Whether a reply leaves the proposal that waited before, and makes no new one: a correction
 /// changes that proposal.
 fn drops_previous(reply: &Reply) -> bool {
     match reply {
@@ -314,8 +314,8 @@ fn report_status(
     }
 }
 
-/// What would know something that no model here does: a detector that is absent and has one of the
-/// classes, else what compares a picture with words.
+/// Suggestion of a model for something that no model here knows: an absent detector with one of the
+/// classes, else a model that compares pictures with words.
 fn what_knows(classes: &[String], here: &SystemSnapshot) -> String {
     let knows = |model: &&ModelInfo| {
         model.state == ModelState::Absent
@@ -335,7 +335,7 @@ fn what_knows(classes: &[String], here: &SystemSnapshot) -> String {
     }
 }
 
-/// What watches for things that no model knows as a class, or what would bring it.
+/// Suggestion of a model that compares pictures with words, or of how to install one.
 fn by_words(here: &SystemSnapshot) -> String {
     let mut present = here.present_models();
     match present.find(|model| model.task == COMPARES_WITH_WORDS) {

@@ -190,7 +190,7 @@ impl Session {
 
     /// Saves a note of a confirmed watch.
     async fn save_watch_note(&self, offer: &CheckedProposal) {
-        // The box's own words are no request that an example could be found by.
+        // The box's own words are not a request by which an example could be found.
         if offer
             .llm_proposal
             .as_ref()

@@ -26,7 +26,7 @@ type Span = (Option<Timestamp>, Option<Timestamp>);
 
 impl Session {
     /// Describes the confirmed changes of these pipelines in a span, one a line; of all pipelines
-    /// where none is named.
+    /// if none is named.
     ///
     /// # Errors
     /// If an audit log cannot be read.

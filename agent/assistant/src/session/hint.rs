@@ -8,8 +8,8 @@ const ARCHIVE: &str = "For the archive: `list archive` and `query WORDS`, `destr
 /// Words of requests on the archive.
 const NOUNS: [&str; 3] = ["archive", "collection", "collections"];
 
-/// What a text may have meant that was not understood. `takes_commands`: slash commands are read
-/// where it came from.
+/// Suggestion of a command that a text, which was not understood, may have meant. `takes_commands`:
+/// slash commands are read where it came from.
 pub(super) fn hint(text: &str, takes_commands: bool) -> Option<String> {
     let command = takes_commands.then(|| chat_command::without_slash(text));
     let command = command

@@ -1,7 +1,7 @@
 //! LLM fallback of a session: a rewording that the rules parse, or an answer or proposal by a
 //! blueprint.
 //!
-//! Invariant: an LLM that fails costs its price and nothing else. The rules' reply stands, and the
+//! Invariant: an LLM that fails costs its price and nothing else. The rules' reply remains, and the
 //! user is informed.
 
 use std::path::Path;
@@ -53,7 +53,7 @@ impl Session {
         home.map_err(|why| Error::failed(why.clone()))
     }
 
-    /// What tools and trials of this session may reach.
+    /// Tool context of this session's tools and trials.
     pub(super) fn tool_context(&self) -> ToolContext {
         let home = self.deps.state_dir.as_ref().ok();
         ToolContext {
@@ -356,7 +356,7 @@ impl Session {
         }
     }
 
-    /// Reports the text of a model beside its proposal.
+    /// Reports the text of a model with its proposal.
     fn report_comment(&self, model: &str, said: &str) {
         if !said.is_empty() {
             let line = format!("{} says: {}", words(model), words(said));

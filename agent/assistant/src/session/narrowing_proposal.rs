@@ -3,7 +3,7 @@
 //! - The proposal is shown with what it removes of the answered events, and with its backtest; it
 //!   waits for a person's yes. No auto-approval confirms it; `reviews narrow --apply` gives the yes
 //!   with the command.
-//! - Rules in a workflow's event sinks stay as they are.
+//! - Rules in a workflow's event sinks stay unchanged.
 
 use serde_json::json;
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
@@ -22,7 +22,7 @@ use crate::proposal::llm_proposal::{LlmProposal, ProposedBy, ProposedChange};
 use crate::proposal::snapshot::SystemSnapshot;
 
 impl Session {
-    /// Proposes to narrow the rules of a pipeline; an answer says why where none is narrowed.
+    /// Proposes to narrow the rules of a pipeline; an answer says why if none is narrowed.
     ///
     /// # Errors
     /// If there is no such pipeline, its rules are part of its workflow, or the runtime does not
@@ -69,7 +69,7 @@ impl Session {
         self.finish_reply(&request, reply, before, here).await
     }
 
-    /// What the pipeline as it is reports of the last hours, to compare the proposal with.
+    /// Backtest of the unchanged pipeline over the last hours, to compare the proposal with.
     async fn replayed_as_it_is(&self, spec: &PipelineSpec) -> Option<String> {
         let wanted = Backtest {
             pipeline: spec.clone(),

@@ -124,8 +124,8 @@ impl Session {
         self.run_operation(&operation).await
     }
 
-    /// Handles a text that is no operation. A verb of the archive on a collection that it does not
-    /// have is refused; a text that was not understood gets a hint.
+    /// Handles a text that is not an operation. A verb of the archive on a collection that it does
+    /// not have is refused; a text that was not understood gets a hint.
     ///
     /// # Errors
     /// If the text fails, or the archive has no such collection.
@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Refuses before a yes what would be refused behind it: no such entries, or protected ones.
+    /// Refuses before a yes what would be refused after it: no such entries, or protected ones.
     async fn refuse_impossible(&self, operation: &Operation) -> Result<(), Error> {
         let (
             Operation::Verb(Verb::Destroy { selection } | Verb::Unprotect { selection }),

@@ -62,13 +62,13 @@ pub enum ProgressEvent<'a> {
     Busy(&'a str),
     /// The work in progress is done.
     Idle,
-    /// Information beside the result.
+    /// Information in addition to the result.
     Note(&'a str),
     /// A step of the setup agent: one line, and details for programs.
     Step(ProgressStep, &'a str, Value),
     /// Costs of the turn so far.
     Spent(&'a TurnCost),
-    /// Text of the LLM beside its proposal: as one line, and in full.
+    /// Text of the LLM with its proposal: as one line, and in full.
     LlmComment(&'a str, &'a str),
     /// A proposal, its id if it is stored, and a hint on how to confirm it.
     Proposal(&'a CheckedProposal, Option<&'a str>, &'a str),

@@ -96,7 +96,7 @@ pub(super) struct TurnRun {
 pub struct SetupRunner<'s> {
     pub client: &'s Client,
     pub folder: PathBuf,
-    /// What the tools may reach, without the pictures and the conversation of a request.
+    /// Tool context without the pictures and the conversation of a request.
     pub tools: ToolContext,
     /// Trace; `None`: no trace is written.
     pub trace: Option<&'s Trace>,

@@ -181,7 +181,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the conversation waits for.
+    /// The text for which the conversation waits.
     fn waiting_for(&self) -> String {
         match (self.conversation.shown(), self.conversation.question()) {
             (Some(shown), _) => format!("Waiting for your yes or no: {}", shown.full_request()),

@@ -82,7 +82,7 @@ impl TrialRunner<'_> {
                     Err(_) => Some(format!("no result within {} s", TRIAL_TIMEOUT.as_secs())),
                 }
             };
-            // The result of a first attempt stands, even if the second fails.
+            // The result of a first attempt is kept, even if the second fails.
             trial.not_tried = why.filter(|_| trial.stats.is_none());
             self.trace_failure(&trial);
             all.push(trial);

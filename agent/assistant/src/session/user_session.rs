@@ -48,7 +48,7 @@ const MAX_PROBES: usize = 16;
 /// Opens the LLM client on demand. The error is a sentence for the user.
 pub type OpenLlm = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
 
-/// What a session works with.
+/// Dependencies of a session.
 pub struct SessionDeps {
     /// Client of the runtime.
     pub client: RuntimeClient,
@@ -68,13 +68,13 @@ pub struct SessionDeps {
     pub approval: ApprovalRules,
     /// Retention of the audit log.
     pub audit: AuditConfig,
-    /// Switch of the agent's heartbeat; `None` where no agent is reached.
+    /// Switch of the agent's heartbeat; `None` if no agent is reached.
     pub heartbeat: Option<Arc<dyn HeartbeatControl>>,
-    /// The agent's archive; `None` where no agent is reached.
+    /// The agent's archive; `None` if no agent is reached.
     pub archive: Option<Arc<dyn ArchiveAccess>>,
-    /// The agent's look-ups; `None` where no agent is reached.
+    /// The agent's look-ups; `None` if no agent is reached.
     pub lookups: Option<Arc<dyn LookupAccess>>,
-    /// Tools of jobs that the caller runs for `/manual`; empty where it runs none.
+    /// Tools of jobs that the caller runs for `/manual`; empty if it runs none.
     pub job_tools: Vec<&'static str>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
@@ -252,7 +252,7 @@ impl Session {
         before: SessionState,
         here: SystemSnapshot,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        // The reply was not shown: a user who interrupts this is left with what waited before.
+        // The reply was not shown: after an interruption the state is the one before.
         let after = std::mem::replace(&mut self.conversation, before);
         self.report_correction(text, &reply).await;
         self.run_trials(&mut reply, &here).await;
@@ -296,13 +296,13 @@ impl Session {
     ) -> Result<Reply, Error> {
         let needs_llm = match &reply {
             Reply::Unknown(_) => self.conversation.question().is_none(),
-            // A user who answers a question of the rules talks to the rules.
+            // An answer to a question of the rules is read by the rules.
             partial => before.question().is_none() && router::is_partial(partial),
         };
         if !needs_llm {
             return Ok(reply);
         }
-        // The rules' reply was not shown: a user who interrupts the LLM is left with what waited
+        // The rules' reply was not shown: after an interruption of the LLM the state is the one
         // before.
         let by_rules = std::mem::replace(&mut self.conversation, before.clone());
         match self.ask_llm(text, Vec::new(), here).await {

@@ -21,14 +21,14 @@ pub const MAX_INSTRUCTION: usize = 1_000;
 /// Longest summary of a result, in characters.
 pub const MAX_SUMMARY: usize = 1_500;
 
-/// What is handed to an agent.
+/// Instruction that is handed to an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct DelegationRequest<'a> {
     pub agent: &'a str,
     pub instruction: &'a str,
     /// The turn that delegates; its cost limit is that of its delegations too.
     pub head: &'a TurnHead,
-    /// What the turn and its delegations cost so far.
+    /// Cost of the turn and its delegations so far.
     pub spent: Money,
 }
 
@@ -37,7 +37,7 @@ pub struct DelegationRequest<'a> {
 pub struct Delegated {
     /// A short text, or why there is none.
     pub summary: Result<String, String>,
-    /// What waits for a yes.
+    /// Actions that wait for a yes.
     pub actions: Vec<ProposedAction>,
     pub cost: Money,
     pub usage: Usage,

@@ -34,7 +34,7 @@ const MAX_OUTPUT: u32 = 6_000;
 /// Longest text of a result in the trace, in characters.
 const MAX_TRACED_CHARS: usize = 2_000;
 
-/// What a user sees while a turn runs.
+/// Progress of a turn that a user sees.
 #[derive(Debug)]
 pub enum TurnProgress<'s> {
     /// The model is called.
@@ -43,7 +43,7 @@ pub enum TurnProgress<'s> {
     Retrying(&'s AttemptError, Duration),
     /// The model answered: the cost of the turn so far.
     Spent(&'s super::turn::TurnCost),
-    /// What the model thought or said before a call; may be long.
+    /// Text or thought of the model before a call; may be long.
     Thought(&'s str),
     /// A tool runs.
     Using(&'s ToolCall),
@@ -345,7 +345,7 @@ fn to_trace(part: &UserPart) -> Value {
     }
 }
 
-/// XXH3 of a picture, 128 bits: identifies equal pictures, and is no protection against forgery.
+/// XXH3 of a picture, 128 bits: identifies equal pictures, and is not protection against forgery.
 fn hash(bytes: &Bytes) -> String {
     format!("xxh3:{:032x}", xxh3_128(bytes))
 }

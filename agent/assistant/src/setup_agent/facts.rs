@@ -1,4 +1,4 @@
-//! What the tools of a turn leave: drafts, findings about them, proposed changes, the plan.
+//! Results of the tools of a turn: drafts, findings about them, proposed changes, the plan.
 //!
 //! - Facts are only added, in order. They are part of the turn's records, so a resumed turn has the
 //!   same facts.
@@ -63,7 +63,7 @@ pub enum ToolFact {
     },
     /// The proposed change of a pipeline was withdrawn.
     Withdrawn { pipeline: PipelineId },
-    /// What a model says about a call that it fixed.
+    /// The model's words about a call that it fixed.
     LessonWords {
         /// Name of the tool.
         tool: String,
@@ -84,14 +84,14 @@ pub enum ToolFact {
     },
 }
 
-/// What a language model says about its proposal.
+/// A language model's words about its proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelWords {
-    /// What the change does.
+    /// Effect of the change.
     pub says: String,
-    /// What the user did not say.
+    /// Assumptions, which the user did not state.
     pub assumed: Vec<String>,
-    /// What the change can't do.
+    /// Parts of the request that the change can't do.
     pub not_possible: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ impl TurnFacts {
         self.drafts().nth(number.checked_sub(1)?)
     }
 
-    /// What the model says about the fixed call of `tool`, the latest words.
+    /// The model's latest words about the fixed call of `tool`.
     pub fn lesson_words(&self, tool: &str) -> Option<&str> {
         self.all.iter().rev().find_map(|fact| match fact {
             ToolFact::LessonWords { tool: of, said } if of == tool => Some(said.as_str()),
@@ -165,8 +165,8 @@ impl TurnFacts {
         })
     }
 
-    /// What speaks against the draft `name`: the warnings of its check, and the steps that failed
-    /// in its last trial.
+    /// Warnings about the draft `name`: those of its check, and the steps that failed in its last
+    /// trial.
     pub fn warnings(&self, name: &str) -> Vec<String> {
         let (mut drafts, mut warnings, mut failed) = (0, &[][..], &[][..]);
         for fact in &self.all {

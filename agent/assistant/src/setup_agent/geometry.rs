@@ -1,7 +1,7 @@
 //! Checks the lines and zones of a workflow against a picture's size and its current detections.
 //!
-//! Invariant: pure. An error is only what nobody can mean: a corner outside the picture, no length,
-//! no area.
+//! Invariant: pure. Only geometry that nobody can mean is an error: a corner outside the picture,
+//! no length, no area.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -130,8 +130,8 @@ fn whole_pixels(bbox: &BBox) -> [f64; 4] {
     [bbox.x1, bbox.y1, bbox.x2, bbox.y2].map(f64::round)
 }
 
-/// Where in the picture the movement leads that a line counts as in: to the left hand of somebody
-/// who looks from its start to its end.
+/// Direction in the picture that a line counts as in: to the left, looking from its start to its
+/// end.
 fn in_direction(start: Point, end: Point) -> String {
     let (right, down) = (end.y - start.y, start.x - end.x);
     let horizontal = if right > 0.0 { "right" } else { "left" };

@@ -1,7 +1,7 @@
 //! Watches that people confirmed and kept, as examples for similar requests.
 //!
 //! - The note of the confirmation has the pipeline and its definition as tags; what runs says
-//!   whether a watch was kept. Without its note (`watchkeeper memory forget`) it is no example.
+//!   whether a watch was kept. Without its note (`watchkeeper memory forget`) it is not an example.
 //! - Kept is a watch that runs as it was confirmed, for [`KEPT_FOR`] at least. It was not replaced,
 //!   paused or stopped, nor were its events rejected more often than approved.
 //! - At most [`MAX_EXAMPLES`]; without the camera's name, coordinates and drawing.
@@ -28,11 +28,11 @@ const MAX_EXAMPLES: usize = 2;
 const START_TIMEOUT: SignedDuration = SignedDuration::from_hours(1);
 /// Tag of the note of a confirmed watch.
 const TAG: &str = "watch";
-/// What an example has in place of the camera's name.
+/// Placeholder for the camera's name in an example.
 const CAMERA: &str = "CAMERA";
 
 /// The tags of the note of a confirmed watch: [`TAG`], its pipeline and a hash of its definition. A
-/// name that is no tag makes a note that is never an example.
+/// name that is not a tag makes a note that is never an example.
 pub(crate) fn tags(spec: &PipelineSpec) -> Vec<Tag> {
     let mut definition = redact::spec(spec);
     if let Some(members) = definition.as_object_mut() {

@@ -10,7 +10,7 @@
 //! Invariants:
 //! - No tool acts. A change becomes an [`LlmProposal`](crate::proposal::llm_proposal::LlmProposal),
 //!   which only the user's confirmation applies ([`crate::proposal::conversation`]).
-//! - Data from outside (pictures, names, events, notes, errors) stands only in tool results.
+//! - Data from outside (pictures, names, events, notes, errors) is only in tool results.
 //! - After a crash a turn resumes from its log, and no tool with an effect runs twice.
 //! - Model calls, tool calls, pictures, texts, time and money are bounded.
 

@@ -125,7 +125,7 @@ pub(super) async fn about_error(
     Some(UserPart::Text(told.to_string()))
 }
 
-/// What a call is about. A call about something else that worked is no remedy.
+/// Subjects of a call, such as its draft. A call about something else that worked is not a remedy.
 fn subjects(arguments: &Value) -> [Option<&Value>; 3] {
     ["camera", "picture", "pipeline"].map(|name| arguments.get(name))
 }

@@ -1,10 +1,10 @@
-//! What a language model is reminded of: the user's preferences, lessons of earlier requests, and
-//! watches that were kept.
+//! Reminders for a language model: the user's preferences, lessons of earlier requests, and watches
+//! that were kept.
 //!
 //! Invariants:
-//! - It stands in results of tools, as data, and each note says whose words it is.
+//! - It is in results of tools, as data, and each note names the author of its words.
 //! - It is bounded: preferences by [`MAX_PREFERENCE_CHARS`], the rest by [`recall::MAX_CHARS`].
-//!   Kept watches have what lessons leave of these.
+//!   Kept watches get the characters that lessons leave.
 //! - Notes that can't be read fail no tool.
 
 use serde_json::{Value, json};

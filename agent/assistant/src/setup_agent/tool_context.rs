@@ -1,5 +1,5 @@
-//! What a tool may reach: the runtime, the notes, a folder for pictures. It writes only the notes
-//! and the pictures.
+//! The things that a tool may use: the runtime, the notes, a folder for pictures. It writes only
+//! the notes and the pictures.
 //!
 //! - No method changes a source or a pipeline.
 //! - Of an address, only its kind and a file's name leave the box.
@@ -35,7 +35,7 @@ use watchkeeper_store::private_folder::make_private;
 /// back.
 const MAX_PICTURES: usize = 40;
 
-/// What a tool may reach.
+/// The things that a tool may use.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
     pub client: RuntimeClient,

@@ -41,7 +41,7 @@ const FREE_FAILURES: u32 = 3;
 
 /// Tools that make or propose a draft.
 const DRAFT_TOOLS: [&str; 3] = ["validate_workflow", "propose_deployment", "propose_control"];
-/// Added to an answer behind which nothing waits, although a draft was made or failed.
+/// Added to an answer after which nothing waits, although a draft was made or failed.
 const NOTHING_PROPOSED: &str = "Nothing was proposed, so nothing waits for a yes.";
 
 /// The next step of a turn.
@@ -57,7 +57,7 @@ pub enum TurnStep {
     End(TurnEnd),
 }
 
-/// What a turn has cost so far.
+/// Cost of a turn so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TurnCost {
     /// Calls of the model.

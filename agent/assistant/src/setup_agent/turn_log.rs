@@ -56,7 +56,7 @@ pub struct TurnLog {
     pub turn: Turn,
 }
 
-/// What identifies a request.
+/// Identity of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnKey<'a> {
     /// The user's text.

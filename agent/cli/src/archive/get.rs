@@ -16,7 +16,7 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::user_file::{new_file, place, unwritten};
 
-/// The output that is no file.
+/// The output that is not a file.
 const STANDARD_OUTPUT: &str = "-";
 
 pub(super) async fn run(
@@ -33,7 +33,7 @@ pub(super) async fn run(
     }
     let output = match output {
         Some(output) => output,
-        // A place that nobody named must be free.
+        // A place that the user did not name must be free.
         None => free_place(name.name().into())?,
     };
     let answer = client.send(request).await?;

@@ -18,7 +18,7 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::user_file::unread;
 
-/// Where a content goes.
+/// Target of an ingested content.
 struct Target<'a> {
     collection: &'a str,
     /// Name within the collection; by the source if absent.

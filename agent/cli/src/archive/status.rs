@@ -124,7 +124,7 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
     Ok(())
 }
 
-/// What the object tier has still to do, or will have once it is configured again.
+/// Tasks that the object tier still has, or will have once it is configured again.
 fn objects_note(stats: &Stats) -> Option<String> {
     let tasks = counted(stats.objects_waiting, "task");
     match stats.tiers.iter().any(|tier| tier.tier == "s3") {

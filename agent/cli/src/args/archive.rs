@@ -201,7 +201,7 @@ pub(crate) enum ArchiveOrder {
 }
 
 impl ArchiveQueryArgs {
-    /// The conditions as a query, but for a file to compare with.
+    /// The conditions as a query, except for a file to compare with.
     #[must_use]
     pub(crate) fn into_query(self) -> Query {
         Query {

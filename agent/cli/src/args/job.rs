@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Whose jobs a command is about.
+/// Owner of the jobs that a command works on.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct JobOwner {
     /// Use the jobs of the agent, which runs them in the background, instead of your own.

@@ -1,4 +1,4 @@
-//! Shows alerts in a chat, from a thread of its own: reading a line blocks the chat's.
+//! Shows alerts in a chat, from a separate thread: reading a line blocks the chat's.
 //!
 //! - While a line is being typed, the editor prints the alert above it.
 //! - The thread ends with the process.

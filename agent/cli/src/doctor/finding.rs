@@ -25,7 +25,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// The level and what was found, with the remedy in a line of its own.
+    /// The level and what was found, with the remedy in its own line.
     pub(crate) fn text(&self) -> String {
         match &self.remedy {
             Some(remedy) => format!("{}\n         -> {remedy}", self.line()),

@@ -9,7 +9,7 @@ use super::tcp_probe::probe_tcp;
 use crate::inspect::missing_references;
 use crate::lookup_check;
 
-/// Value that stands in an address while its host is checked; nothing is sent.
+/// Value in an address while its host is checked; nothing is sent.
 const ANY_VALUE: &str = "x";
 
 pub(super) fn check(config: &Config) -> Vec<Finding> {

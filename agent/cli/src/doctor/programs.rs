@@ -117,7 +117,7 @@ fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
 pub(super) fn backends(config: &Config, errors: &[ConfigError], global: &Global) -> Vec<Finding> {
     let found = match found_by_program(global) {
         Ok(found) => found,
-        // Its absence is a finding of its own.
+        // Its absence is a separate finding.
         Err(_) if find(RUNTIME).is_none() => return Vec::new(),
         // The program refuses an invalid configuration.
         Err(_) if !errors.is_empty() => {

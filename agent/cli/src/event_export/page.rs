@@ -26,14 +26,14 @@ pub(super) struct Section {
     pub(super) at: Wall,
     pub(super) camera: String,
     pub(super) rule: String,
-    /// What happened, one sentence.
+    /// The reason of the event, one sentence.
     pub(super) reason: String,
-    /// What the box decided, and what people said.
+    /// Decisions of the box and answers of people.
     pub(super) decisions: Vec<String>,
     /// Names of files in the folder.
     pub(super) pictures: Vec<String>,
     pub(super) clip: Option<String>,
-    /// What the box no longer has, each with its reason.
+    /// Media that the box no longer has, each with its reason.
     pub(super) missing: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ pub(super) fn object(verified: &Verified, file: &Path, is_pinned: bool) -> Value
     })
 }
 
-/// What was exported, as lines.
+/// The exported bundle, as lines.
 pub(super) fn exported(verified: &Verified, file: &Path) -> String {
     let manifest = &verified.manifest;
     let mut lines = vec![format!(

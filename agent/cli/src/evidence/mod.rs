@@ -102,7 +102,7 @@ async fn export(
     Ok(())
 }
 
-/// What a bundle is to be about.
+/// Subject of a bundle.
 enum Subject {
     Event(EventSeq),
     Job,

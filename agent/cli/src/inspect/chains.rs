@@ -6,7 +6,7 @@ use watchkeeper_evidence::reference::store::{FOLDER, read_sets};
 
 use super::finding::error;
 
-/// Sources of chains that are no look-ups.
+/// Sources of chains that are not look-ups.
 const OWN_SOURCES: [&str; 5] = ["box", "code", "text", "model", "person"];
 
 /// Checks the chains of all rules.

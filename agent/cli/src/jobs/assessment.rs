@@ -8,7 +8,7 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::commands::JobCommands;
 
-/// What is wrong with a plan: each fault is repaired or left.
+/// Faults of a plan: each is repaired or left.
 #[derive(Debug, Default)]
 pub(super) struct Assessment {
     left: Vec<Fault>,

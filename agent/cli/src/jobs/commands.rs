@@ -28,7 +28,7 @@ const FOLDER: &str = "jobs";
 /// Folder of kept and cached plans, beside them.
 const TEMPLATES: &str = "job-templates";
 
-/// What tools of jobs may use.
+/// Permissions of the tools of jobs.
 pub(crate) fn tool_setup(config: &Config) -> ToolSetup {
     ToolSetup {
         socket: config.runtime_socket.clone(),

@@ -1,6 +1,6 @@
 //! Plans requests of a user with the user's templates, ledger, blueprints and trace.
 //!
-//! Not here: who plans a request (`watchkeeper_assistant::jobs`).
+//! Not here: how a request is planned (`watchkeeper_assistant::jobs`).
 
 use jiff::Zoned;
 use watchkeeper_assistant::jobs::{

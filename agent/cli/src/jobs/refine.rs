@@ -1,8 +1,8 @@
 //! `watchkeeper job refine`: a job again, with changes in plain English.
 //!
 //! - A request that the rules planned is planned again with the changes. In another plan, values
-//!   are changed where one step is meant. All else goes to the language model.
-//! - The earlier job stays as it is; the new one names it as its predecessor.
+//!   are changed where one step is meant. The language model handles all other changes.
+//! - The earlier job stays unchanged; the new one names it as its predecessor.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};

@@ -1,6 +1,6 @@
 //! `watchkeeper models bench`: starts `watchkeeper-runtime model-bench` and prints its report.
 //!
-//! - Each back end has a process of its own, so that its peak memory is its own.
+//! - Each back end has its own process, so that its peak memory is its own.
 //! - The motion detector runs on none of them, and is measured once.
 
 use std::time::Duration;

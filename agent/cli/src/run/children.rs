@@ -25,7 +25,7 @@ const LAST_LINES: usize = 8;
 /// Bytes of a log that are searched for them.
 const MAX_LOG_END: u64 = 64 << 10;
 
-/// What a child is started with.
+/// Parameters with which a child is started.
 pub(super) struct Launch<'p> {
     pub(super) name: &'static str,
     pub(super) program: &'p Path,

@@ -1,8 +1,8 @@
 //! Follows a run to its end: prints events and a live line, then reads the final results.
 //!
 //! - An event is printed once, in the order of the journal.
-//! - A signal, a closed reader or a silent runtime ends the run; its results are read all the same.
-//!   A second signal ends that too.
+//! - A signal, a closed reader or a silent runtime ends the run; its results are still read. A
+//!   second signal ends that too.
 //! - Not here: when a run ends ([`verdict`](super::verdict)), and its notes
 //!   ([`notices`](super::notices)).
 
@@ -41,7 +41,7 @@ const PAGE: u32 = 500;
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) results: PipelineResults,
-    /// What the runtime notes about the source, such as a recording that is incomplete.
+    /// Note of the runtime about the source, such as an incomplete recording.
     pub(super) note: Option<String>,
     pub(super) failure: Option<Failure>,
 }
@@ -186,7 +186,7 @@ impl<'o> Printer<'o> {
     fn item(&mut self, item: FeedItem) {
         match item {
             FeedItem::Record(record) => self.record(&record),
-            // The feed reconnects by itself; `follow` notices a dead runtime.
+            // The feed reconnects automatically; `follow` notices a dead runtime.
             FeedItem::Connected { .. } | FeedItem::Lost { .. } => {}
         }
     }

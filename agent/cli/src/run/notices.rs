@@ -11,7 +11,7 @@ use crate::output::Output;
 /// Seconds after which an unreachable source is reported again; the last interval then doubles.
 const REMIND_S: [f64; 3] = [10.0, 30.0, 60.0];
 
-/// What a run has reported.
+/// Notices that a run has already reported.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     has_detector: bool,

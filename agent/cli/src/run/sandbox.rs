@@ -64,7 +64,7 @@ pub(super) struct RunEnvironment {
     state: StateDir,
 }
 
-/// What the environment of a run is made of.
+/// Input for the environment of a run.
 #[derive(Debug)]
 pub(super) struct RunSetup<'r> {
     pub(super) config: &'r Config,
@@ -352,7 +352,7 @@ fn check_space(state: &StateDir) -> Result<(), Failure> {
             space.free >> 20,
             needed >> 20
         ))),
-        // An unknown free space is no reason to refuse.
+        // An unknown free space is not a reason to refuse.
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -405,7 +405,7 @@ fn write_config(
             "socket": dir.join(SOCKET),
             "socket_mode": "0600",
             "state_dir": dir.join(STATE),
-            // Large enough that `--video` stays one file; the disk space guard works all the same.
+            // Large enough that `--video` stays one file; the disk space guard still works.
             "recording_bytes": 1_u64 << 50,
             "inference": inference,
         },

@@ -1,7 +1,7 @@
 //! Temporary state folders of this user's runs: the living ones, and those of killed runs.
 //!
 //! A run holds a lock on its folder. A process id would not do: another container with the same
-//! folder has ids of its own.
+//! folder has its own ids.
 
 use std::fs::{File, TryLockError};
 use std::io;

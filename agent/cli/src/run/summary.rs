@@ -28,7 +28,7 @@ pub(super) struct Summary {
     /// Numbers of what made no event, by the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     without_event: BTreeMap<&'static str, u64>,
-    /// What the counts lack because the source is incomplete.
+    /// Frames missing from the counts because the source is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     /// Outputs at the last frame, with `--workflow`.

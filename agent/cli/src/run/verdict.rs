@@ -15,7 +15,7 @@ pub(super) struct RunTarget {
     pub(super) pipeline: PipelineId,
     /// The source is a file or folder on this machine.
     pub(super) is_local: bool,
-    /// Seconds of source time after which the pipeline stops by itself.
+    /// Seconds of source time after which the pipeline stops automatically.
     pub(super) seconds: Option<f64>,
     /// The rules follow from the workflow, so appearances are printed in batches.
     pub(super) batches_events: bool,

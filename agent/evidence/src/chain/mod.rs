@@ -39,7 +39,7 @@ pub use sources::{Source, SourceKind};
 use weigh::Asked;
 pub use weigh::Final;
 
-/// What has to be done.
+/// Next action of a chain.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Ask this source: store [`Chain::begin`] first, then [`Chain::answer`].
@@ -106,7 +106,7 @@ impl Chain {
         Self::new(&spec, gates, &BTreeMap::new(), facts)
     }
 
-    /// What has to be done next. Sources that need no I/O are answered here, at the time `now`.
+    /// Returns the next action. Sources that need no I/O are answered here, at the time `now`.
     pub fn next(&mut self, now: Wall) -> Step {
         loop {
             if let Some(done) = self.done() {
@@ -176,7 +176,7 @@ impl Chain {
     /// The text of a value of the event, or of what its sources answered so far.
     ///
     /// # Errors
-    /// A sentence where there is none.
+    /// A sentence if there is none.
     pub fn value(&self, value: &LookupValue) -> Result<String, String> {
         let found = match value {
             LookupValue::Read => return self.facts.read(),
@@ -269,7 +269,7 @@ impl Chain {
     }
 
     fn push(&mut self, mut result: SourceResult) {
-        // What is no number can't be stored.
+        // What is not a number can't be stored.
         if let SourceAnswer::Answered { confidence, .. } = &mut result.answer {
             *confidence = in_unit(*confidence);
         }
@@ -327,7 +327,7 @@ impl Chain {
     }
 }
 
-/// The text of a field or cell; `None` for a blank one and for what is no plain value.
+/// The text of a field or cell; `None` for a blank one and for a value that is not plain.
 fn plain_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => (!text.trim().is_empty()).then(|| text.clone()),

@@ -1,6 +1,6 @@
 //! What follows from the links of a chain.
 //!
-//! - A failure is a link with confidence 0; no answer is no link.
+//! - A failure is a link with confidence 0; no answer is not a link.
 //! - Without an answer of a source that can decide, the result is unknown and a person decides.
 //! - Networks alone never reach `act`.
 

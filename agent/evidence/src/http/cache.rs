@@ -1,6 +1,6 @@
-//! Answers of a service, for a while.
+//! Cache of a service's answers, for a limited time.
 //!
-//! - At most `entries` answers; the one that was stored first makes room.
+//! - At most `entries` answers; the oldest is dropped first.
 //! - Failures are not kept.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -8,8 +8,8 @@ use crate::source::{SourceAnswer, in_unit};
 /// Longest answer of the kind text, in characters.
 const MAX_CHARS: usize = 300;
 
-/// Reads the answer that `extraction` names, with its confidence at `confidence_at` or as given.
-/// A blank text is no answer, unless `expect` has it.
+/// Reads the answer that `extraction` names, with its confidence at `confidence_at` or as given. A
+/// blank text is not an answer, unless `expect` has it.
 ///
 /// # Errors
 /// A phrase after "the answer of HOST": what is missing, or of another type.

@@ -3,9 +3,9 @@
 //! - What is filled in is percent-encoded and can't change host or path segments.
 //! - Without a value for each placeholder there is no request.
 //! - Redirects are not followed, no proxy is used. Private addresses are called only if configured.
-//! - An answer of another form is a failure. The status 404 is no answer.
+//! - An answer of another form is a failure. The status 404 is not an answer.
 //! - At most [`HttpLookup::tries`] requests with [`PAUSES`] between them, within the rate.
-//! - Secrets of headers are read at each use, and stand in no error.
+//! - Secrets of headers are read at each use, and are in no error.
 
 mod cache;
 mod extract;
@@ -331,7 +331,7 @@ pub fn extract_answer(pointer: &str, body: &[u8]) -> Result<SourceAnswer, String
 /// Fills the template of an address.
 ///
 /// # Errors
-/// A sentence, where a value is missing, or the result is no address or another host.
+/// A sentence, where a value is missing, or the result is not an address, or names another host.
 pub fn fill_url<'a>(
     template: &str,
     value: impl Fn(&str) -> Option<&'a str>,
@@ -355,7 +355,7 @@ pub fn fill_url<'a>(
     }
 }
 
-/// Fills the template of a JSON body; each value stands inside a text.
+/// Fills the template of a JSON body; each value is inside a text.
 fn fill_json<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let filled = fill_template(template, |name| {
         let quoted = serde_json::Value::from(value(name).unwrap_or_default()).to_string();
@@ -389,8 +389,7 @@ fn host_of(url: &Url) -> String {
     }
 }
 
-/// Where a redirect leads, as `url` would have it: what was read is a placeholder again. Without
-/// user and query, which may hold a secret.
+/// Target of a redirect, in the form of `url`: the value is a placeholder again.
 fn redirect_hint(response: &Response, values: &LookupValues) -> String {
     let location = response.headers().get(LOCATION);
     let target = location
@@ -405,7 +404,7 @@ fn redirect_hint(response: &Response, values: &LookupValues) -> String {
     format!("{target}; redirects are not followed: set url to the final address")
 }
 
-/// A segment of a path, or the placeholder whose value stands in it, however it is encoded.
+/// A segment of a path, or the placeholder of its value, however it is encoded.
 fn without_values(segment: &str, values: &LookupValues) -> String {
     let plain = percent_decode_str(segment)
         .decode_utf8_lossy()

@@ -45,7 +45,7 @@ impl Calibration {
     /// The calibration of a model, with the lowest likeness that is configured.
     ///
     /// # Errors
-    /// A sentence with the remedy, where none is configured and the model was not measured.
+    /// A sentence with the remedy, if none is configured and the model was not measured.
     pub fn of(model: &str, min_likeness: Option<f64>) -> Result<Self, String> {
         match (min_likeness, model) {
             (Some(least), _) => Ok(Self([
@@ -142,7 +142,7 @@ pub fn compare<'a>(
     }
 }
 
-/// Cosine of the angle of two vectors of unit length; `None` where their lengths differ.
+/// Cosine of the angle of two vectors of unit length; `None` if their lengths differ.
 fn cosine(a: &[f32], b: &[f32]) -> Option<f64> {
     let products = a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y));
     (a.len() == b.len()).then(|| products.sum())
@@ -211,7 +211,7 @@ mod tests {
             let is_it = matches!(&found, SourceAnswer::NoAnswer { note } if note.contains(why));
             assert!(is_it, "{found:?}");
         }
-        // Two pictures of one set are no tie.
+        // Two pictures of one set are not a tie.
         let found = answer(&[("staff", 0.9), ("staff", 0.89)]);
         assert!(matches!(found, SourceAnswer::Answered { .. }), "{found:?}");
     }

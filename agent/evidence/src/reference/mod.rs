@@ -6,7 +6,7 @@
 //! - Embeddings of different models are never compared.
 //! - Below the lowest likeness, and between two sets that are nearly equal, there is no answer.
 //!
-//! Not here: who computes the embeddings (`agent`).
+//! Not here: computing the embeddings (`agent`).
 
 pub mod likeness;
 pub mod store;

@@ -46,7 +46,7 @@ pub struct StoredVector {
     pub vector: Vec<f32>,
 }
 
-/// What is known of a reference picture.
+/// A reference picture and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferencePicture {
     /// Name of the file that it came from, or of its event.
@@ -220,7 +220,7 @@ impl ReferenceStore {
         sets.get(name).cloned().ok_or_else(|| unknown(name, &sets))
     }
 
-    /// Adds a picture, durable on return. One that the set has is returned as it is. `record`
+    /// Adds a picture, durable on return. One that the set has is returned unchanged. `record`
     /// writes the audit log before anything is changed.
     ///
     /// # Errors
@@ -404,7 +404,7 @@ fn find<'a>(
 }
 
 /// Whether a killed run left this file: an `.img` without its `.json`, or one that was being
-/// written. The picture of a damaged `.json` is none.
+/// written. The picture of a damaged `.json` does not count.
 fn is_leftover(file: &Path) -> bool {
     let has_ending = |wanted: &str| file.extension().is_some_and(|ending| ending == wanted);
     match is_hidden(file) {

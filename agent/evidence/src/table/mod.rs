@@ -2,7 +2,7 @@
 //!
 //! - The file is opened read-only, and read again when its size or time of change differs.
 //! - At most [`MAX_ROWS`] rows and [`MAX_BYTES`] of text are held; a larger table is refused.
-//! - Two different rows that are equally near are no answer.
+//! - Two different rows that are equally near are not an answer.
 //! - A table that can't be read is a failure of each look-up, until it can be read again.
 
 mod load;
@@ -69,7 +69,7 @@ impl Table {
     }
 }
 
-/// The stamps of the file and of a database's log beside it.
+/// The stamps of the file and of its database log.
 fn stamp(path: &Path) -> Stamp {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

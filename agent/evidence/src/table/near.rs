@@ -39,7 +39,7 @@ pub(super) struct Index {
     columns: Vec<String>,
     rows: Vec<Row>,
     exact: BTreeMap<String, Vec<usize>>,
-    /// By the key after confusable characters are replaced; absent where they differ.
+    /// By the key after confusable characters are replaced; absent if they differ.
     alike: Option<BTreeMap<String, Vec<usize>>>,
 }
 

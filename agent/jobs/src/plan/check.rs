@@ -1,8 +1,8 @@
 //! Checks a plan against the tools.
 //!
 //! - All faults are reported together, each once.
-//! - A [`CheckedPlan`] has none: its references, kinds and files fit, and its steps stand after
-//!   those that they wait for.
+//! - A [`CheckedPlan`] has none: its references, kinds and files are valid, and each step follows
+//!   those that it waits for.
 //! - Not here: the form of a plan (`read`), repairs (`repair`), what other jobs and folders hold
 //!   (`crate::addresses`).
 
@@ -101,7 +101,7 @@ fn known_params(call: &Call, plan: &Plan) -> Map<String, Value> {
 }
 
 /// Cycles without a common step. Those of references come first: no repair breaks them. A step that
-/// waits for itself has a fault of its own.
+/// waits for itself has its own fault.
 fn cycles(plan: &Plan, mut graph: Graph) -> Vec<Fault> {
     let mut cycles = Graph::of_references(plan).separate_cycles();
     graph.release(&cycles.concat());
@@ -389,7 +389,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Names that a fault lists at most: long lists help nobody.
+/// Maximum number of names that a fault lists.
 const MAX_KNOWN: usize = 20;
 
 pub(crate) fn unknown<'n>(
@@ -399,7 +399,7 @@ pub(crate) fn unknown<'n>(
 ) -> FaultKind {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
-    // Two steps of one name have an error of their own.
+    // Two steps of one name have their own error.
     known.dedup();
     unknown_among(what, name, &known, MAX_KNOWN)
 }

@@ -48,7 +48,7 @@ impl Graph {
         }
     }
 
-    /// The order in which every step stands after those it waits for, the nearest to the plan's own
+    /// The order in which every step follows those it waits for, the nearest to the plan's own
     /// order; `None` if there is a cycle.
     pub(crate) fn order(&self) -> Option<Vec<usize>> {
         let mut open: Vec<usize> = self.waits_for.iter().map(BTreeSet::len).collect();

@@ -3,7 +3,7 @@
 //! Owns the form of a plan, its reading, check and repair.
 //!
 //! - [`read()`] and [`check()`] collect all faults instead of ending at the first one.
-//! - A [`CheckedPlan`] is the only form that is run. Its steps stand after those they depend on.
+//! - A [`CheckedPlan`] is the only form that is run. Each step follows those it depends on.
 //! - A step depends on those that its `${step.key}` references name; `depends_on` adds others.
 //!
 //! Not here: running, and what the tools do.

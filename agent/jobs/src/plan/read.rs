@@ -276,7 +276,7 @@ impl Reader {
 
     fn names(&mut self, at: &str, map: &Map<String, Value>) -> Vec<String> {
         let mut names = Vec::new();
-        // One name may stand without a list.
+        // A single name needs no list.
         let listed = match map.get("depends_on") {
             Some(one @ Value::String(_)) => std::slice::from_ref(one),
             _ => self.list(at, map, "depends_on"),

@@ -1,9 +1,9 @@
 //! References in parameters: `${step.key}`, `${inputs.key}` and `job://id/step/key`.
 //!
-//! - A text that is one whole reference takes the value of any kind; inside a text stand texts and
-//!   numbers only.
+//! - A text that is one whole reference takes the value of any kind; inside a text, only texts and
+//!   numbers are allowed.
 //! - A parameter is a text with references, or has none: a list is written out or referenced whole.
-//! - A `${` or `job://` that is no reference is [`Text::Malformed`], never a plain text.
+//! - A `${` or `job://` that is not a reference is [`Text::Malformed`], never a plain text.
 
 use std::sync::LazyLock;
 
@@ -41,7 +41,7 @@ pub(crate) enum Text {
     /// Texts and numbers of references are inserted.
     Mixed(Vec<Reference>),
     Address(Address),
-    /// A `${` or `job://` that is no reference.
+    /// A `${` or `job://` that is not a reference.
     Malformed,
 }
 

@@ -49,7 +49,7 @@ pub struct Repaired {
 pub struct Unrepaired {
     /// The faults that are left.
     pub faults: Vec<Fault>,
-    /// What could be repaired.
+    /// Repairs that were made.
     pub changes: Vec<Change>,
 }
 
@@ -290,8 +290,8 @@ fn dependencies(plan: &mut Plan, changes: &mut Vec<Change>) {
 }
 
 /// Breaks cycles at `depends_on`, never at a reference: first at one that points to a step that is
-/// listed later. A cycle of references stays, and the others are broken all the same, up to
-/// [`MAX_CYCLES`]: each costs a search.
+/// listed later. A cycle of references stays; the others are still broken, up to [`MAX_CYCLES`],
+/// because each costs a search.
 fn cycles(plan: &mut Plan, changes: &mut Vec<Change>) {
     let mut graph = Graph::of(plan);
     for _ in 0..MAX_CYCLES {

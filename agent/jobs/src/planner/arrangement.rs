@@ -10,7 +10,7 @@ use super::words::{
 };
 use crate::cameras::KnownNames;
 
-/// What makes a group of the blurred ones, behind them.
+/// Words that put the blurred ones into a group, placed after them.
 const APART: [&[&str]; 5] = [
     &["apart"],
     &["aside"],
@@ -19,10 +19,10 @@ const APART: [&[&str]; 5] = [
     &["their", "own"],
 ];
 
-/// Pictures that "the best" means where no number is given.
+/// Pictures that "the best" means if no number is given.
 pub(super) const FEW: u64 = 10;
 
-/// Which pictures a request keeps, in which groups and order.
+/// Pictures that a request keeps, in their groups and order.
 pub(super) struct Selection {
     pub(super) conditions: Conditions,
     pub(super) duplicates: Option<Sets>,
@@ -84,7 +84,7 @@ impl Words {
         // An event has one picture.
         let is_one_of_event = is_of_event && best.is_none_or(|(count, _)| count == 1);
         let refused = [
-            // "The best of each" means nothing where there are no groups.
+            // "The best of each" has no meaning without groups.
             (by.is_empty() && self.find(&["each"]).is_some(), "each"),
             (is_of_two, "burst"),
             (is_of_event && !is_one_of_event, "event"),
@@ -186,7 +186,7 @@ impl Words {
         found
     }
 
-    /// The noun of a grouping at a place, and the place behind it.
+    /// The noun of a grouping at a place, and the place after it.
     fn grouping_noun(&self, place: usize) -> Option<(&'static str, usize)> {
         let noun = self.get(place)?.to_lowercase();
         let (_, by) = GROUPINGS.iter().find(|(name, _)| noun == *name)?;

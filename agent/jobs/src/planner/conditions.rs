@@ -18,7 +18,7 @@ use crate::cameras::KnownNames;
 /// What a request asks of each picture.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Conditions {
-    /// Each on a field of its own, apart from negations.
+    /// Each on its own field, apart from negations.
     tests: Vec<Test>,
     pub(super) shown: Vec<ObjectCount>,
     pub(super) without_duplicates: Option<bool>,
@@ -135,7 +135,7 @@ const METADATA: [(&[&str], &str); 15] = [
 /// Negations that ask to take something away: of metadata they mean the data, not the picture.
 const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
 
-/// What follows a word such as "with".
+/// Meaning of the words after "with" and the like.
 #[derive(Clone, Copy)]
 struct Sense {
     is_wanted: bool,
@@ -160,7 +160,7 @@ impl Words {
         all
     }
 
-    /// Uses up the condition at a place with those that continue it; returns the place behind.
+    /// Uses up the condition at a place with those that continue it; returns the place after.
     fn condition(
         &mut self,
         place: usize,
@@ -210,7 +210,7 @@ impl Words {
         Some(end)
     }
 
-    /// Uses up a condition that stands for itself; returns the place behind.
+    /// Uses up a condition that stands for itself; returns the place after.
     fn standing_alone(&mut self, place: usize, all: &mut Conditions) -> Option<usize> {
         let (test, end) = self.test(place)?;
         let is_behind_value = place > 1
@@ -268,8 +268,8 @@ impl Words {
         self.is_one(noun, &BLURRED) && !self.get(noun + 1).is_some_and(is_picture_word)
     }
 
-    /// A noun right behind a condition or its "and" that no rule reads there: "without people,
-    /// dogs" does not want dogs.
+    /// A noun right after a condition or its "and" that no rule reads there: "without people, dogs"
+    /// does not want dogs.
     fn unread_noun(&self, end: usize, sense: Sense, known: &KnownNames) -> Option<(String, usize)> {
         let joint = usize::from(self.is_one(end, &["and", "or", "but", "nor"]));
         let at = self.noun(end + joint);
@@ -330,7 +330,7 @@ impl Words {
         Some((field, words.len()))
     }
 
-    /// What a picture has or lacks at a place; returns the place behind.
+    /// Reads a property that a picture has or lacks at a place; returns the place after it.
     fn possession(
         &self,
         place: usize,

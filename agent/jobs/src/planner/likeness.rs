@@ -68,8 +68,8 @@ impl Words {
         Some(Like { file, count })
     }
 
-    /// `tag the photos in ./a as cat, dog or "Statue of Liberty"`, at the end of a request: the
-    /// tags are what stands between commas, "and" and "or".
+    /// `tag the photos in ./a as cat, dog or "Statue of Liberty"`, at the end of a request: commas,
+    /// "and" and "or" separate the tags.
     pub(super) fn tags(&mut self, text: &str) -> Option<Sets> {
         let verb = self.find(&["tag"]).filter(|at| self.begins_at(*at))?;
         let joint = (verb..self.len()).find(|at| self.stands(*at, &["as"]))?;

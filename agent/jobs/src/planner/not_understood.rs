@@ -116,7 +116,7 @@ fn near_camera(words: &[String], cameras: &CameraNames) -> Option<String> {
     Some(format!("did you mean the camera {near}?"))
 }
 
-/// What to say in place of words, of the faults that rules know.
+/// Alternatives for words, of the mistakes that rules know.
 fn remedies(words: &[String]) -> Vec<&'static str> {
     let has = |list: &[&str]| {
         let mut words = words.iter();

@@ -10,13 +10,14 @@ use jiff::civil::Date;
 
 use super::words::{is_path, number, tokens};
 
-/// Words that change nothing. Prepositions and verbs are none: "from" and "to" a date differ.
+/// Words that change nothing. Prepositions and verbs are not among them: "from" and "to" a date
+/// differ.
 const FUNCTION_WORDS: [&str; 17] = [
     "a", "an", "the", "my", "me", "our", "please", "i", "we", "want", "you", "can", "could",
     "would", "of", "then", "just",
 ];
 
-/// What stands in a slot of a request.
+/// Value of a slot of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SlotValue {
     Number(u64),
@@ -79,7 +80,7 @@ impl Pattern {
         pattern
     }
 
-    /// Returns the words that are no slots.
+    /// Returns the words that are not slots.
     pub(super) fn plain_words(&self) -> impl Iterator<Item = &str> {
         let words = self.words.iter().map(String::as_str);
         words.filter(|word| !word.starts_with('<'))

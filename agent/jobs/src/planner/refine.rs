@@ -27,7 +27,7 @@ const FILLERS: [&str; 13] = [
 /// "All but the gate" and "also the blurred ones" mean more pictures, which no plan can name.
 const WIDENING: [&str; 2] = ["but", "also"];
 
-/// What a refinement changes; everything else stays.
+/// Changes of a refinement; everything else stays.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Refinement {
     count: Option<u64>,
@@ -200,7 +200,7 @@ impl Refinement {
     }
 }
 
-/// What a person can do with a plan that the rules don't change.
+/// Remedy for a plan that the rules don't change.
 const BY_HAND: &str = "save the plan to a file, change it, and run `watchkeeper job run FILE`";
 
 /// Returns whether each step that keeps the best takes the groups of a step that groups.

@@ -58,7 +58,7 @@ impl Test {
     }
 }
 
-/// A test, and the place of the word behind it.
+/// A test, and the place of the word after it.
 type Found = (Test, usize);
 
 /// Words before a number, and the comparison.
@@ -127,7 +127,7 @@ impl Words {
         Some((*comparison, place + words.len()))
     }
 
-    /// `in the morning`, `at night`, or the word behind a day.
+    /// `in the morning`, `at night`, or the word after a day.
     fn part_of_day(&self, place: usize) -> Option<Found> {
         let has_preposition = self.is_one(place, &["in", "at", "during", "on"]);
         let at = place + usize::from(has_preposition);

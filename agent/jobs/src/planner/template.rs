@@ -1,10 +1,9 @@
 //! A plan that serves all requests which differ in slots only.
 //!
-//! - A slot is free if its value stands in the plan, at one place if it is a number; the others are
-//!   fixed: another request must have the same value there. A number of a
-//!   condition is fixed.
-//! - A plan with a time that its request does not spell out is no template: "yesterday" would stay
-//!   the same day.
+//! - A slot is free if its value is in the plan, at one place if it is a number; the others are
+//!   fixed: another request must have the same value there. A number of a condition is fixed.
+//! - A plan with a time that its request does not spell out is not a template: "yesterday" would
+//!   stay the same day.
 
 use std::path::Path;
 
@@ -191,7 +190,7 @@ fn is_value(place: &str) -> bool {
     place.starts_with("/inputs/") || place.contains("/params/")
 }
 
-/// All values of a plan that are no lists or maps, with their JSON pointers.
+/// All values of a plan that are not lists or maps, with their JSON pointers.
 fn leaves_of(value: &Value, place: String, leaves: &mut Vec<(String, Value)>) {
     let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
     match value {

@@ -107,7 +107,7 @@ impl Words {
     }
 
     /// `the collection NAME`: a collection of the archive. It is read after the rules whose words
-    /// are no names: of "my collection by day" nothing is left to be one.
+    /// are not names: of "my collection by day" nothing is left to be one.
     pub(super) fn collection(&mut self) -> Option<String> {
         let place = self.find(&["collection"])?;
         let name = self.get(place + 1)?.trim_matches('"');

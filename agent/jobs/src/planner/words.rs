@@ -10,7 +10,7 @@ pub(super) struct Range {
     pub(super) until: Option<DateTime>,
 }
 
-/// Which pictures are kept.
+/// Choice of the pictures to keep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
     /// Place of the word beside the number.
@@ -62,7 +62,7 @@ pub(super) const SYNONYMS: [(&[&str], &str); 13] = [
     (&["we", "took"], "taken"),
 ];
 
-/// Words that mean nothing where they begin a request: "photos with a view" are others.
+/// Words that mean nothing if they begin a request: "photos with a view" are others.
 pub(super) const FIRST_VERBS: [&str; 5] = ["list", "display", "view", "see", "which"];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.

@@ -1,7 +1,7 @@
 //! The request to end a job: a marker in its folder.
 //!
 //! - It is durable: the process that runs the job, or revises its plan, finds it within a tick.
-//! - It holds until it is withdrawn, so that no process resumes the job by itself.
+//! - It holds until it is withdrawn, so that no process resumes the job automatically.
 
 use watchkeeper_store::durable;
 
@@ -24,7 +24,8 @@ impl JobFolder {
         Ok(is_running)
     }
 
-    /// Records that the job must end, and that no process resumes it by itself. Durable on return.
+    /// Records that the job must end, and that no process resumes it automatically. Durable on
+    /// return.
     ///
     /// # Errors
     /// If the disk refuses.

@@ -23,7 +23,7 @@ pub enum RunError {
     },
 }
 
-/// What happens during a run, for a person who waits.
+/// Progress of a run, for a waiting user.
 #[derive(Debug)]
 pub enum JobEvent<'a> {
     Started {

@@ -2,7 +2,7 @@
 //!
 //! - A step starts when all that it waits for are done, in the order of the plan.
 //! - A step that was done never starts again.
-//! - A step that waits for a failed one is skipped; all others go on.
+//! - A step that waits for a failed one is skipped; all others continue.
 //! - Every run ends: each step is started at most tries × calls times.
 
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) struct Start {
     pub(crate) attempt: u64,
 }
 
-/// What follows from a failure.
+/// Consequence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterFailure {
     Again { in_: Duration },
@@ -190,7 +190,7 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// Cancels all steps that do not run; those that run are told by their context.
+    /// Cancels all steps that do not run; running steps are notified by their context.
     pub(crate) fn cancel(&mut self) {
         self.is_cancelled = true;
         for progress in &mut self.steps {

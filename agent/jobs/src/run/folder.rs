@@ -3,7 +3,7 @@
 //! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
 //! unless the caller chose another place, the output folder `files`. `seen.jsonl` has what tools
 //! have found out. `lock` is locked by the process that runs the job or revises its plan.
-//! `cancelled` asks that process to end, and keeps a later one from resuming the job by itself.
+//! `cancelled` asks that process to end, and keeps a later one from resuming the job automatically.
 //!
 //! - Only the user may enter the folder.
 //! - An output folder belongs to one job: its marker, which only one process can create, says so.
@@ -35,7 +35,7 @@ pub const INFO: &str = "job.json";
 pub const LOG: &str = "log.jsonl";
 /// Folder of the results of steps.
 pub const RESULTS: &str = "results";
-/// What tools have found out about contents.
+/// Results of tools about contents.
 const SEEN: &str = "seen.jsonl";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
@@ -109,7 +109,7 @@ impl Jobs {
         };
         let job = JobFolder { path, info };
         if let Err(error) = self.fill(&job) {
-            // Undescribed it is no job, and no bound would remove it.
+            // Without its description it is not a job, and no bound would remove it.
             target::remove(&job.path).ok();
             return Err(error);
         }
@@ -220,7 +220,7 @@ impl Jobs {
     /// Removes a job as [`Self::delete`] does; `lock` is its lock.
     pub(super) fn delete_locked(&self, id: &str, lock: File) -> Result<(), JobFolderError> {
         let path = self.root.join(id);
-        // Under this name it is no job any more; what a crash leaves of it is removed later.
+        // Under this name it is not a job any more; what a crash leaves of it is removed later.
         let deleted = self.root.join(format!("{DELETED}{id}"));
         fs::rename(&path, &deleted).map_err(io_error(&path))?;
         durable::sync_folder(&self.root).map_err(io_error(&self.root))?;

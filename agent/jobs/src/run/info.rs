@@ -9,7 +9,7 @@ use serde_json::Value;
 /// `20261128-141502-kxq`.
 pub type JobId = String;
 
-/// What is known of a job when it is created.
+/// Description of a job when it is created.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobInfo {
     pub id: JobId,
@@ -25,7 +25,7 @@ pub struct JobInfo {
     pub from: Provenance,
 }
 
-/// Who asked for a job, and how. Without an entrypoint and a schedule: a user of the command line.
+/// Origin of a job. Without an entrypoint and a schedule: a user of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Name of the entrypoint, where a daemon took the request.

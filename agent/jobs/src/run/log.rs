@@ -66,7 +66,7 @@ pub enum LogRecord {
     },
 }
 
-/// Where the result of a step is.
+/// Location of a step's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepResult {
     /// SHA-256 of the file with the values, in hexadecimal.

@@ -2,7 +2,7 @@
 //!
 //! - Which step starts, is tried again or is skipped is decided by [`Execution`], which is sans-IO.
 //! - A step counts as done once its result and its line of the log are on disk.
-//! - A step that panics has failed; the job goes on.
+//! - A step that panics has failed; the job continues.
 //! - At most [`MAX_THREADS`] steps run at a time. A cancellation is noticed within [`TICK`].
 //! - A job stays locked while its plan is revised, and its log open: it can be cancelled, and a
 //!   crash leaves it interrupted.
@@ -46,7 +46,7 @@ pub struct Runner {
 /// argument returns true.
 pub type Revise<'r> = &'r mut dyn FnMut(&JobFolder, &dyn Fn() -> bool) -> Option<CheckedPlan>;
 
-/// What a step's thread sends back.
+/// Result that a step's thread sends back.
 struct Answer {
     step: usize,
     outcome: Result<ToolOutput, ToolError>,
@@ -165,7 +165,7 @@ impl Runner {
     }
 }
 
-/// What all threads of a run use.
+/// Data that all threads of a run share.
 struct Shared<'r> {
     runner: &'r Runner,
     plan: &'r CheckedPlan,

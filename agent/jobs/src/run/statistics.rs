@@ -107,7 +107,7 @@ impl Display for ExpectedTime {
     }
 }
 
-/// What has been collected of jobs so far.
+/// Statistics collected from jobs so far.
 #[derive(Debug, Default)]
 pub struct JobStatisticsBuilder {
     states: BTreeMap<&'static str, usize>,

@@ -23,7 +23,7 @@ pub struct Transition {
     pub reward: Option<f64>,
 }
 
-/// What was known when the attempt began.
+/// State that was known when the attempt began.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
     /// The job that this one refines.
@@ -41,7 +41,7 @@ pub struct Action {
     pub attempt: u64,
 }
 
-/// What a job did, step by step.
+/// The attempts of a job, step by step.
 #[derive(Debug)]
 pub struct Trajectory {
     /// The attempts that ended, in the order in which they ended.

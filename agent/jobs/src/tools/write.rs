@@ -186,7 +186,7 @@ fn nothing(name: String, context: &Context<'_>) -> Result<ToolOutput, ToolError>
     }
 }
 
-/// Why a tool was told to end.
+/// Why a tool was asked to end.
 fn interruption(context: &Context<'_>) -> ToolError {
     // A reason to end stays.
     context

@@ -21,7 +21,7 @@ use crate::money::Money;
 /// rule may use.
 const RULE_PERCENT: u64 = 20;
 
-/// What a call is for. The order is that of precedence, the lowest first.
+/// Purpose of a call. The order is that of precedence, the lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallClass {

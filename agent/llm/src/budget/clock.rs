@@ -1,7 +1,7 @@
 //! The clock of the budget: wall time that never goes back.
 //!
 //! - Its time does not fall: setting the box's clock back starts no new day.
-//! - It grows with the monotonic clock when the wall clock lags behind: no day lasts for ever.
+//! - It grows with the monotonic clock when the wall clock lags behind, so that every day ends.
 //! - Exception: when a time source corrects a wrong clock, the time is corrected too, and what was
 //!   spent moves along ([`Moved::Corrected`]).
 //! - A clock that is set forward looks like time that passed; the month's limit still holds.

@@ -3,7 +3,7 @@
 use super::class::percent_of;
 use crate::money::Money;
 
-/// What may be spent. Days and months are in UTC. A class of calls may use a part of it.
+/// Limits of spending. Days and months are in UTC. A class of calls may use a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum attempts within sixty minutes.

@@ -1,5 +1,5 @@
-//! The budget: limits with the ceilings of classes, refusals, and the clock that tells days and
-//! months apart. Pure: the ledger stores its state.
+//! The budget: limits with the ceilings of classes, refusals, and the clock for days and months.
+//! Pure: the ledger stores its state.
 
 mod class;
 mod clock;

@@ -23,7 +23,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// What a ceiling bounds.
+/// Quantity that a ceiling bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallBound {
     /// Second opinions and chains of one rule.
@@ -57,7 +57,7 @@ pub enum Refusal {
         limit: u32,
         /// Calls below the ceiling.
         allowed: u32,
-        /// Who used most of them.
+        /// Class that used most of them.
         most: Option<ClassCalls>,
         /// Time until a call fits again; `None` if none ever does.
         free_in: Option<Duration>,

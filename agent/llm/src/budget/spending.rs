@@ -10,7 +10,7 @@ use super::clock::Moved;
 use super::refusal::{CallBound, Period, Refusal};
 use crate::money::Money;
 
-/// Maximum rules of a day with an account of their own; further ones share [`OTHER_RULES`].
+/// Maximum rules of a day with their own account; further ones share [`OTHER_RULES`].
 const MAX_RULES: usize = 256;
 /// Account of the rules above [`MAX_RULES`].
 const OTHER_RULES: &str = "other rules";

@@ -1,7 +1,7 @@
 //! Catalogue of models: ids, limits, prices and capabilities, from a data file.
 //!
 //! Owns the format of that file, the built-in one, and how a user's file adds to it.
-//! - No id, price or limit of a model stands in code.
+//! - No id, price or limit of a model is in code.
 //! - What a model can't do is known before it is asked.
 
 mod check;
@@ -31,7 +31,7 @@ pub struct CatalogueError {
     pub file: String,
     /// Path of the value, or its line.
     pub place: String,
-    /// What is wrong, and what is allowed.
+    /// The mistake, and what is allowed.
     pub problem: String,
 }
 

@@ -38,7 +38,7 @@ pub enum ImageTier {
     High,
 }
 
-/// What a request says about thinking.
+/// Form in which a request states the level of thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingStyle {
@@ -107,7 +107,7 @@ pub struct Model {
     pub max_images: u32,
     /// Minimum tokens of a cached prefix; absent: no cache breakpoints.
     pub cache_min: Option<u64>,
-    /// What a request says about thinking.
+    /// Form in which a request states the level of thinking.
     pub thinking: ThinkingStyle,
     #[serde(rename = "price")]
     pub prices: Prices,

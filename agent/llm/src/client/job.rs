@@ -33,7 +33,7 @@ const MAX_JOB: Duration = Duration::from_secs(24 * 3600);
 /// Longest wait until the cost of an attempt is stored.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a job asks for.
+/// Requirements of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSpec {
     /// Name in the ledger, such as `verdict/01J…`.

@@ -57,7 +57,7 @@ impl Settings {
     }
 }
 
-/// What a client works with.
+/// Dependencies of a client.
 #[derive(Debug)]
 pub struct Parts {
     pub catalogue: Catalogue,

@@ -41,7 +41,7 @@ pub(super) struct Transport {
     idle_timeout: Duration,
 }
 
-/// What an attempt consumed.
+/// Consumption of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spent {
     /// It was refused, or never arrived.

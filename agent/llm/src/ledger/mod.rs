@@ -6,7 +6,7 @@
 //! - Money that is reserved or spent in a day or month never exceeds its limit, nor what a class of
 //!   calls uses its ceiling.
 //! - A refusal is counted by class and cause.
-//! - Nobody who reads waits for the disk: only those who write wait for each other.
+//! - Readers never wait for the disk; writers wait for each other.
 //! - The ledger is bounded. Damage of a record loses that record and resets no budget.
 
 mod on_disk;
@@ -95,7 +95,7 @@ impl Ledger {
         Ok(ticket)
     }
 
-    /// Writes the counts of refusals, once a minute at most: a storm of refusals delays nobody.
+    /// Writes the counts of refusals, once a minute at most, so that many refusals delay no caller.
     /// Every reservation writes them too.
     fn write_refusals(&self, written: &mut Option<Instant>, now: Instant) {
         let is_recent = |at: Instant| now.saturating_duration_since(at) < REFUSALS_INTERVAL;
@@ -104,7 +104,7 @@ impl Ledger {
         }
         *written = Some(now);
         let batch = on_disk::head_batch(&self.state.lock());
-        // The refusal stands even if its count can't be written.
+        // The call is refused even if the count of refusals can't be written.
         if let Err(error) = self.store.commit(batch) {
             tracing::debug!(%error, "cannot write the count of refused LLM calls");
         }

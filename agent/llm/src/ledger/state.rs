@@ -108,7 +108,7 @@ pub(super) struct JobTotals {
 /// Refusals by class and cause.
 pub type Refusals = BTreeMap<CallClass, BTreeMap<RefusalCause, u64>>;
 
-/// The head record, written beside the sums.
+/// The head record, written with the sums.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) clock: BudgetClock,
@@ -144,7 +144,7 @@ pub(super) struct Change {
     pub(super) evicted_months: Vec<u64>,
 }
 
-/// What was spent.
+/// Report of spending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub calls_in_hour: u32,
@@ -152,9 +152,9 @@ pub struct Report {
     pub hour: Vec<ClassCalls>,
     /// Spent of the day's budget.
     pub day: Money,
-    /// What each class spent of the day's budget.
+    /// Spending of each class from the day's budget.
     pub day_by_class: BTreeMap<CallClass, Money>,
-    /// What second opinions and chains of each rule spent of the day's budget.
+    /// Spending of second opinions and chains of each rule from the day's budget.
     pub day_by_rule: BTreeMap<String, Money>,
     /// Their ceiling for one rule.
     pub rule_day: Money,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::attempt_error::{AttemptErrorKind, Blame};
 
-/// Maximum models with a suspension of their own.
+/// Maximum models with their own suspension.
 const MAX_MODELS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,7 +32,7 @@ impl Default for RetryRules {
     }
 }
 
-/// What follows a failed attempt.
+/// Decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
     /// The same request, after this pause.

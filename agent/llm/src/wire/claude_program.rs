@@ -24,7 +24,7 @@ pub(crate) struct ProgramCall {
     pub input: String,
 }
 
-/// What the program printed.
+/// Output of the program.
 #[derive(Debug, Deserialize)]
 struct Printed {
     #[serde(rename = "type")]

@@ -9,8 +9,8 @@ use crate::reply::Reply;
 use crate::sse::{SseEvent, SseParser};
 use crate::usage::Usage;
 
-/// Maximum bytes of a streamed answer: 128,000 tokens of output, each in an event of its own, are
-/// some 25 MB.
+/// Maximum bytes of a streamed answer: 128,000 tokens of output, each in its own event, are some 25
+/// MB.
 const MAX_ANSWER: usize = 32 << 20;
 
 #[derive(Debug)]

@@ -23,7 +23,7 @@ impl Memory {
         })
     }
 
-    /// Removes `note`, which began at `line` of `file`; it may stand at another line by now.
+    /// Removes `note`, which began at `line` of `file`; it may be at another line by now.
     ///
     /// # Errors
     /// [`MemoryError::NoNote`] if it is not there, or the file is unreadable or unwritable; then

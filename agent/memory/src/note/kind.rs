@@ -12,7 +12,7 @@ pub enum Kind {
     Knowledge,
     /// A user's wish, in the user's own words.
     Preference,
-    /// What failed in a request, why, and what worked.
+    /// A mistake of a request, its cause and its remedy.
     Lesson,
 }
 

@@ -41,7 +41,7 @@ pub enum BadHeading {
     Twice(&'static str),
 }
 
-/// Sets a mark that may stand only once.
+/// Sets a mark that may occur only once.
 fn set_once<T>(slot: &mut Option<T>, value: T, what: &'static str) -> Result<(), BadHeading> {
     match slot.replace(value) {
         None => Ok(()),

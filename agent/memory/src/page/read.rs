@@ -1,6 +1,6 @@
 //! Parser of pages.
 //!
-//! Invariant: every valid note is read, whatever stands beside it.
+//! Invariant: every valid note is read, whatever other text the file has.
 
 use jiff::civil::Date;
 

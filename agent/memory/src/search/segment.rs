@@ -103,7 +103,7 @@ impl Segment {
         self.kind == kind && notes.starts_with(&self.notes)
     }
 
-    /// Appends the notes behind its own; the segment must be a prefix of `notes`.
+    /// Appends the notes after its own; the segment must be a prefix of `notes`.
     ///
     /// `embed` returns the vector of a text.
     pub(super) fn extend(

@@ -153,8 +153,8 @@ fn waits(when: &mut Condition) -> Option<&mut f64> {
     }
 }
 
-/// Sets the rules. Where one rule is about who stays and another about a number, a duration is that
-/// of who stays. Returns whether a rule waits for one.
+/// Sets the rules. If one rule is about stays and another about a number, a duration applies to the
+/// stays. Returns whether a rule waits for one.
 fn edit_rules(rules: &mut [RuleSpec], objects: Option<&Objects>, settings: &Settings) -> bool {
     let stays = |rule: &RuleSpec| matches!(rule.when, Condition::Stays { .. });
     let any_stays = rules.iter().any(stays);

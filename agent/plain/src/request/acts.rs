@@ -3,7 +3,7 @@
 use crate::names::{self, Mention};
 use crate::reader::{Reader, Slot, one_of};
 
-/// What happens, by the words for it.
+/// Acts of a request, by their words.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Acts {
     pub(crate) crosses: bool,
@@ -14,7 +14,7 @@ pub(crate) struct Acts {
     pub(crate) occupied: bool,
     /// Something comes or is seen for the first time.
     pub(crate) appears: bool,
-    /// It goes both ways: `in and out`.
+    /// Both directions: `in and out`.
     pub(crate) both_ways: bool,
     /// Only people do that.
     pub(crate) people: bool,
@@ -30,7 +30,7 @@ impl Acts {
         self.crosses || self.enters || self.leaves || self.stays
     }
 
-    /// Whether they say who does that, where nobody is named.
+    /// Whether the words imply an object if none is named.
     pub(super) fn tell_who(&self) -> bool {
         self.empty || self.occupied || self.people
     }
@@ -40,17 +40,17 @@ const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted"
 
 /// Takes the words for what happens.
 ///
-/// The order matters: each pattern takes words from those behind it.
+/// The order matters: each pattern takes words from those after it.
 ///
-/// `moves`: whether a way or a line was said, along which whatever moves goes or drives.
-/// `held`: whether it was said for how long something goes on.
+/// `moves`: whether a direction or a line was named, which implies movement. `held`: whether a
+/// duration was stated.
 pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     r.slot = Slot::Act;
     let nouns = r.spots("@nouns_like_verbs");
     r.hiding(nouns, |r| verbs(r, mentions, moves, held))
 }
 
-/// Said of those of whom more was said than that they stay.
+/// Refusal if more than staying was stated of the objects.
 const ALL_STAY: &str =
     "How they are there, and who is with them, is not told: all that stay count.";
 
@@ -80,7 +80,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     }
     acts.appears = r.take_all(&["@appears"]);
     r.take_all(&["@is_there"]);
-    // What stays does not move, and no rule tells for how long something moves.
+    // A staying object does not move, and no rule measures how long something moves.
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         // `a moving car` is not any car.
         acts.motion = r.mark_where(|r, i| {
@@ -113,7 +113,7 @@ pub(super) fn take_courtesies(r: &mut Reader<'_>) {
     }
 }
 
-/// Marks `abandoned` before a class, and says whether it stands there.
+/// Marks `abandoned` before a class, and returns whether it is there.
 pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
     let is_it = |r: &Reader<'_>, i: usize| one_of("unattended|abandoned", r.word(i));
     let any = r.mark_where(|r, i| is_it(r, i) && names::class_begins(r, i + 1));
@@ -123,9 +123,9 @@ pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
     any
 }
 
-/// Whether a verb of watching and one of counting stood there; all of them are used.
+/// Whether a verb of watching and one of counting are there; all of them are used.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
-    // `Watch tower` is a camera where there is one.
+    // `Watch tower` is a camera if there is one.
     let mut names = r.spots("@nouns_like_verbs");
     names.extend(names::camera_spots(r).into_iter().map(|(at, _)| at));
     r.hiding(names, |r| {

@@ -1,7 +1,7 @@
 //! What has to happen, from everything that the phrases of a request say together.
 //!
-//! - A number is one of objects only before a class, or where a comparison says so. One that no
-//!   rule can tell stays unread.
+//! - A number is one of objects only before a class, or where a comparison says so. A condition
+//!   that no rule can express stays unread.
 //! - Two phrases that no single condition can hold are refused, never narrowed to one of them.
 
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
@@ -62,7 +62,7 @@ impl Parts {
             || (acts.stays && (acts.leaves || acts.crosses))
             || (acts.appears && acts.leaves && !crosses)
             || self.has_clauses_apart();
-        // `nobody but a dog` is that a dog is there alone.
+        // `nobody but a dog` means that a dog is there alone.
         let is_left_out = |m: &Mention| m.stand == Stand::Excluded;
         let alone = self.is_none() && self.mentions.iter().any(is_left_out);
         let is_no_movement = |m: &Mention| m.is_none() && one_of("movement|motion", &m.said);
@@ -107,8 +107,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether its clauses say more than one condition. Those who come and those who go are told by
-    /// one watch.
+    /// Whether its clauses say more than one condition. One watch reports entering and leaving
+    /// objects.
     fn has_clauses_apart(&self) -> bool {
         let acts = &self.acts;
         let come_and_go = acts.enters && acts.leaves && self.settings.hold_s.is_none();
@@ -234,7 +234,7 @@ impl Parts {
     }
 }
 
-/// The question which line is crossed. A zone is none: an answer would contradict it.
+/// The question which line is crossed. A zone does not count: an answer would contradict it.
 fn no_line(zone: Option<&Where>, camera: &Camera) -> Refusal {
     let Some(zone) = zone else {
         return which_line("Where is the line that they cross?", &[camera]);
@@ -250,7 +250,7 @@ fn no_line(zone: Option<&Where>, camera: &Camera) -> Refusal {
 const BARE: &str = "<n>";
 
 /// How many of them there have to be. `None`: nothing was said about that, or nothing that a rule
-/// can tell, whose words stay unread.
+/// can express; those words stay unread.
 pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
     let bounds = r.lexicon.meanings.bounds.iter();
@@ -282,7 +282,7 @@ pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     None
 }
 
-/// The bound that a number makes; none where it is no number of objects, or one that is never so.
+/// The bound that a number makes; none if it is not a number of objects, or one that is never so.
 fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
     if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
         return None;
@@ -295,15 +295,15 @@ fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
     }
 }
 
-/// Verbs of telling: what stands behind one is what is told.
+/// Verbs of telling: the words after one are the message.
 const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|\
     remind|report|page|call|buzz|shout|flag";
 
 /// Words for an event that is graver than another.
 const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
 
-/// The clauses of a request that say a condition each: those that begin with `when` or its like,
-/// and one behind a second verb of telling. `hold_at`: where a time that something goes on stands.
+/// The clauses of a request with a condition each: those that begin with `when` or a similar word,
+/// and one after a second verb of telling. `hold_at`: position of the duration of a state.
 pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> usize {
     let count = |begins: &dyn Fn(usize) -> bool| {
         let begin = |i: &usize| begins(*i) && matches!(r.slot_of(*i), Slot::Free | Slot::Other);
@@ -316,8 +316,8 @@ pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usiz
     whens.max(whos).max(twice)
 }
 
-/// Whether two things are to be told: `tell me about people, and warn me after 10 minutes`,
-/// `alert me about people. If they stay 10 minutes it's urgent`.
+/// Whether two things are to be reported: `tell me about people, and warn me after 10
+/// minutes`, `alert me about people. If they stay 10 minutes it's urgent`.
 fn tells_twice(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> bool {
     let tells = |i: usize, words: &str| {
         matches!(r.slot_of(i), Slot::Verb | Slot::Wish) && one_of(words, r.any_word(i))

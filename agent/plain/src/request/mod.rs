@@ -80,8 +80,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Reads cameras, place, ways, times and hours, and returns the word at which a duration
-    /// stands.
+    /// Reads cameras, place, ways, times and hours, and returns the position of a duration.
     fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Camera;
         // `in the video of the gate`: what is looked at, and no clip.
@@ -105,7 +104,7 @@ impl Parts {
         Ok(hold_at)
     }
 
-    /// Reads how many of what, and what happens. `hold_at`: the word at which a duration stands.
+    /// Reads how many of what, and what happens. `hold_at`: the position of a duration.
     fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) {
         self.bound = bound(r);
         let required = take_required(r);
@@ -121,7 +120,7 @@ impl Parts {
             ..acts
         };
         if !self.told && acts.enters && acts.leaves {
-            // Those who come in and those who go out are counted where they do.
+            // Entering and leaving objects are counted at the place of the movement.
             (self.acts.crosses, self.acts.both_ways) = (true, true);
         }
         self.clauses = clauses(r, &self.mentions, hold_at);

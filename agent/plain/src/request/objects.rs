@@ -1,7 +1,7 @@
 //! What a request looks for: classes of one model.
 //!
 //! - The model knows every class.
-//! - The classes are one list; one that stands apart stays unread, because a watch has one list.
+//! - The classes are one list; a separate one stays unread, because a watch has one list.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
             kept.push(mention);
             continue;
         }
-        // What all of them do is nothing that a rule tells.
+        // No rule reports what all of them do together.
         if waits && mention.is_all() {
             continue;
         }
@@ -51,9 +51,9 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
                     let word = r.any_word(i);
                     one_of(LINKS, word) || (!numbered && one_of(ARTICLES, word))
                 })
-                // `a dog and no person` is no list of what is not there.
+                // `a dog and no person` is not a list of what is not there.
                 && kept.iter().any(Mention::is_none) >= mention.is_none()
-                // When one and the other are there is nothing that a rule tells.
+                // No rule reports that both are there.
                 && (!waits
                     || kept.iter().any(Mention::is_none)
                     || !between.clone().any(|i| r.any_word(i) == "and"))
@@ -269,7 +269,7 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Re
     })
 }
 
-/// What is said of a model without classes.
+/// Remark about a model without classes.
 fn tells_none_apart(model: &Model) -> String {
     format!(
         "The model {} tells no classes apart: everything that moves counts.",

@@ -11,26 +11,26 @@ use crate::names::Mention;
 use crate::place::Where;
 use crate::settings::Settings;
 
-/// What the phrases of a request say. What is absent or empty was not said.
+/// Phrases of a request. What is absent or empty was not said.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
-    /// Whether a verb of watching stands in it, or nothing says that it only counts.
+    /// Whether it has a verb of watching, or nothing says that it only counts.
     pub(crate) told: bool,
     pub(super) counted: bool,
     /// Those that are named; empty: none is.
     pub(crate) cameras: Vec<SourceId>,
     pub(crate) place: Option<Where>,
-    /// A place that nobody has drawn, as it was written.
+    /// A place that is not drawn, as the user wrote it.
     pub(super) unknown_place: Option<String>,
     pub(crate) ways: Vec<Way>,
     pub(crate) mentions: Vec<Mention>,
     /// Whether the classes are said to be the only ones.
     pub(super) only: bool,
-    /// What a place that is named usually holds.
+    /// Usual contents of a named place.
     pub(super) usual: Option<Vec<String>>,
     pub(crate) bound: Option<CountBound>,
     pub(crate) acts: Acts,
-    /// How many conditions stand in clauses of their own.
+    /// Number of conditions in separate clauses.
     pub(super) clauses: usize,
 }

@@ -21,11 +21,11 @@ const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line
 /// Most words that describe a noun of place: `the left parking bay`.
 const DESCRIBES: usize = 3;
 
-/// Takes words that end in a noun of place which nobody has drawn: they stand behind a preposition
-/// or an article, begin a note, or have a state (`the canteen is empty`).
+/// Takes words that end in a noun of a place that is not drawn: they follow a preposition or an
+/// article, begin a note, or have a state (`the canteen is empty`).
 ///
-/// `nobody`: no object was named. One of these words that stands where only an object does, such as
-/// `when a safe appears`, is none of a place then, and stays unread.
+/// `nobody`: no object was named. One of these words at a place where only an object can be, such
+/// as `when a safe appears`, does not name a place, and stays unread.
 pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
     let content = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
@@ -74,7 +74,7 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
             || matches!(r.slot_of(lead.wrapping_sub(1)), Slot::Act);
         led.then(|| (lead - usize::from(preposition), start, last + 1))
     });
-    // `the school yard` is no school where a camera is called yard.
+    // `the school yard` is not a school where a camera is called yard.
     let (lead, start, end) = at.filter(|(.., end)| {
         r.slot_of(*end) != Slot::Camera || one_of("on|at|in|from|camera|cam", r.any_word(*end))
     })?;
@@ -84,7 +84,7 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
     Some(written)
 }
 
-/// Whether a state is said of what stands here: `canteen is empty`.
+/// Whether the text states a state of the words here: `canteen is empty`.
 fn has_state(r: &Reader<'_>, at: usize) -> bool {
     let next = at + 1 + usize::from(one_of("is|becomes|gets|was", r.any_word(at + 1)));
     let state = "empty|free|vacant|occupied|unoccupied|unattended|unmanned|deserted|busy|full|blocked|obstructed";
@@ -126,8 +126,8 @@ pub(crate) const ALONG: [(&str, [f64; 2]); 4] = [
     ("downwards", [0.0, 1.0]),
 ];
 
-/// How far a way goes to the left hand of a line, in a picture whose y grows downwards: that is in.
-/// 0: along the line.
+/// Component of a movement to the left of a line, in a picture whose y grows downwards: positive is
+/// in, 0 is along the line.
 pub(crate) fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
     let (left_x, left_y) = (b[1] - a[1], -(b[0] - a[0]));
     x * left_x + y * left_y
@@ -156,7 +156,7 @@ pub(super) fn direction_of(
     })
 }
 
-/// Which way over the line something goes; none where it goes along it.
+/// Direction of a crossing of the line; none for a movement along it.
 fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> Option<CrossDirection> {
     match way {
         Way::Any => Some(CrossDirection::Any),

@@ -26,7 +26,7 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
     Some(0.0)
 }
 
-/// For how long something goes on; a time that is none of that stays unread.
+/// The duration of a condition; any other time stays unread.
 pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
     let found = r.find(&["@held_for"])?;
     is_for_a_time(r, &found).then(|| {
@@ -35,7 +35,7 @@ pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
     })
 }
 
-/// Whether a time is the one for which something goes on, and no limit or length of a clip:
+/// Whether a time is the duration of a condition, and no limit or length of a clip:
 /// `within 10 seconds`, `for only 10 seconds`.
 fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
     const LIMITS: &str = "within|in|inside|until|till";
@@ -66,8 +66,8 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
 }
 
-/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which is none
-/// beside a shape or without a sign of being one.
+/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which does not
+/// count next to a shape, or without a word that suggests a confidence.
 pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Refusal> {
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";

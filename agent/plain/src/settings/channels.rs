@@ -1,6 +1,6 @@
 //! The channels that a request names.
 //!
-//! - A channel is named behind a `#`, beside the word `channel` or as the one who is told.
+//! - A channel is named after a `#`, next to the word `channel`, or as the recipient.
 //! - A kind of channel, such as `by email`, names the only channel of the box, and none where the
 //!   box has several.
 //! - A channel that the box lacks is noted, with how to configure it.
@@ -13,8 +13,7 @@ use crate::lexicon::folded;
 use crate::reader::{Reader, one_of};
 use crate::scene::quoted;
 
-/// Words in front of a channel that say nothing but that something goes there, from the right to
-/// the left.
+/// Words before a channel that only say that a message is sent there, from right to left.
 const IN_FRONT: [&str; 4] = [
     "the|our|my",
     "to|in|into|on|over|via|through|by",
@@ -55,7 +54,7 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
     meant
 }
 
-/// Whether a name stands where only somebody who is told does: `notify the boss`,
+/// Whether a name is at a place where only a recipient can be: `notify the boss`,
 /// `send it to security`.
 fn is_told(r: &Reader<'_>, start: usize) -> bool {
     const TOLD: &str = "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|page|sms";
@@ -69,7 +68,7 @@ fn is_told(r: &Reader<'_>, start: usize) -> bool {
             )
 }
 
-/// Takes names behind a `#` that no channel has, and notes them.
+/// Takes names after a `#` that no channel has, and notes them.
 fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
     let mut any = false;
     for i in 0..r.tokens.len() {
@@ -109,7 +108,7 @@ fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     any
 }
 
-/// Notes what is no channel, which channels notify all the same, and the remedy.
+/// Notes names that are not channels, the channels that still notify, and the remedy.
 fn note_no_channel(r: &mut Reader<'_>, meant: &[ChannelId], what: &str, name: &str) {
     let names = names_of(&r.scene.channels).join(", ");
     let rest = match meant {
@@ -129,7 +128,7 @@ pub(super) fn names_of(channels: &[ChannelId]) -> Vec<String> {
     channels.iter().map(|c| format!("#{c}")).collect()
 }
 
-/// Marks a channel and what stands in front of it.
+/// Marks a channel and the words before it.
 fn take(r: &mut Reader<'_>, start: usize, end: usize) {
     let mut start = start;
     for words in IN_FRONT {

@@ -6,8 +6,8 @@ use super::amounts::seconds;
 use crate::reader::{Reader, one_of};
 use crate::refusal::Refusal;
 
-/// Takes what says that nobody is to be told, and whether anything did. What goes on
-/// (`no alerts at night`) says something else.
+/// Takes the words that exclude notifications; returns whether there were any. With further words
+/// (`no alerts at night`) the meaning is another one.
 pub(super) fn quietly(r: &mut Reader<'_>) -> bool {
     let mut any = false;
     for at in 0..r.tokens.len() {

@@ -21,7 +21,7 @@ pub(crate) use channels::channels;
 use channels::names_of;
 use kept::{clip, quietly};
 
-/// What a note is about: the note goes when a correction says that.
+/// Topic of a note: a correction of that topic removes the note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     Channels,
@@ -32,7 +32,7 @@ pub(crate) enum About {
     Place,
 }
 
-/// What a sentence sets.
+/// Settings that a sentence makes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Settings {
     /// Lowest score of a detection.
@@ -45,7 +45,7 @@ pub(crate) struct Settings {
     pub(crate) stop_after_s: Option<f64>,
     /// When it is active; absent: always.
     pub(crate) times: Option<ActiveTimes>,
-    /// Channels by which people are told.
+    /// Channels that notify people.
     pub(crate) notify: Vec<ChannelId>,
     /// The clip that each event keeps.
     pub(crate) clip: Option<ClipSpec>,
@@ -88,7 +88,7 @@ impl Settings {
         )))
     }
 
-    /// Reads durations, hours and the confidence. Returns the word at which the duration stands.
+    /// Reads durations, hours and the confidence. Returns the position of the duration.
     pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Time;
         let ends = r.take(&["@only_for"]);
@@ -239,7 +239,7 @@ impl Settings {
     }
 }
 
-/// Reads until which day it goes on, in seconds from now. `from monday until friday` are days of
+/// Reads until which day it continues, in seconds from now. `from monday until friday` are days of
 /// each week.
 fn end(r: &mut Reader<'_>) -> Option<f64> {
     let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);

@@ -27,7 +27,7 @@ fn id(scene: &Scene, camera: &str) -> PipelineId {
     found.unwrap().spec.id.clone()
 }
 
-/// What is said to an order that is not carried out. It asks nothing that a name would answer.
+/// Reply to a command that is not carried out. It asks nothing that a name would answer.
 fn refused(text: &str, scene: &Scene) -> String {
     match ask(text, scene) {
         Answer::Ask(question) => {
@@ -107,7 +107,7 @@ fn what_runs_is_not_stopped_when_something_happens() {
     assert!(said.contains("one at a time"), "{said}");
 }
 
-/// What stands between quotation marks in a text.
+/// Parts of a text between quotation marks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').skip(1).step_by(2)
 }

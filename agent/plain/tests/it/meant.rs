@@ -83,7 +83,7 @@ fn what_is_free_or_occupied_is_said_of_anything_where_the_model_tells_no_classes
     }
 }
 
-/// What is said of the proposal that comes of it.
+/// Description of the resulting proposal.
 fn understood(text: &str, scene: &Scene) -> String {
     let proposal = proposal_in(text, scene);
     proposal.understood

@@ -227,7 +227,7 @@ fn words_that_turn_a_request_into_another_are_never_only_told() {
     }
 }
 
-/// What may stand directly behind a number that is none of objects.
+/// Words that may follow a number that is not a number of objects.
 const UNITS: [&str; 14] = [
     "am", "pm", "o'clock", "December", "km/h", "mph", "-8", "/7", "%", "metres", "minutes",
     "seconds", "hours", "times",

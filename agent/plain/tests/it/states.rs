@@ -282,7 +282,7 @@ fn what_is_understood_is_said_as_a_person_would() {
         let understood = proposal_in(text, &scene()).understood;
         assert!(understood.contains(said), "{text}: {understood}");
     }
-    // A number of things is no span of hours.
+    // A number of things is not a span of hours.
     let refused = refusal(
         "tell me when the number of people on camera gate is between 2 and 5, and keep a clip",
         &scene(),

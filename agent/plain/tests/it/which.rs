@@ -68,7 +68,7 @@ fn when(text: &str) -> Condition {
         .clone()
 }
 
-/// What is said to an order that is not offered.
+/// Reply to a command that is not offered.
 fn told(text: &str) -> String {
     match ask(text, &site()) {
         Answer::Ask(question) => question.text,

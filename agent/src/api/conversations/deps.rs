@@ -56,12 +56,12 @@ impl Default for Bounds {
 /// Opens the LLM client; an error is a sentence for a user.
 pub type OpenClient = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
 
-/// What conversations share.
+/// Dependencies that conversations share.
 pub struct ConversationDeps {
     pub client: RuntimeClient,
     /// The detection model that the configuration prefers.
     pub preferred: Option<String>,
-    /// Absent where no language model is configured.
+    /// Absent if no language model is configured.
     pub model: Option<OpenClient>,
     /// Provider of the language model.
     pub provider: Option<String>,
@@ -76,7 +76,7 @@ pub struct ConversationDeps {
     /// Pauses and resumes the heartbeat.
     pub heartbeat: HeartbeatSwitch,
     pub notes: Notes,
-    /// Absent where no API is configured to serve it.
+    /// Absent if no API is configured to serve it.
     pub archive: Option<ArchiveService>,
     /// Absent in tests of conversations alone.
     pub jobs: Option<JobService>,
@@ -159,7 +159,7 @@ impl HeartbeatControl for SwitchControl {
     }
 }
 
-/// What the registry shares with the task of each conversation.
+/// Data that the registry shares with the task of each conversation.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) deps: ConversationDeps,

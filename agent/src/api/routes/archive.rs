@@ -62,7 +62,7 @@ pub(super) struct PutQuery {
     options: Option<String>,
 }
 
-/// What is asked for in plain words.
+/// The query in plain words.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FindWords {
@@ -273,7 +273,7 @@ fn entry_name(collection: &str, name: &str) -> Result<EntryName, Refusal> {
     EntryName::new(collection, name).map_err(|error| refused(error.into()))
 }
 
-/// What is known of an entry.
+/// An entry with its metadata.
 #[utoipa::path(get, path = "/archive/entries/{collection}/{name}/metadata", tag = "archive",
     params(("collection" = String, Path), ("name" = String, Path)),
     responses((status = 200, body = Entry)))]

@@ -119,7 +119,7 @@ impl ModelStatus {
 /// Status of the language model of one provider, from its last call.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ProviderStatus {
-    /// Provider of the model; absent where none is configured.
+    /// Provider of the model; absent if none is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
     /// State of the model, from its last call.
@@ -161,7 +161,7 @@ pub(super) struct ConversationCounts {
     most: usize,
 }
 
-/// What the API's thread can see of the agent.
+/// Parts of the agent that the API's thread can see.
 struct Parts {
     model: ModelStatus,
     memory: MemoryStatus,

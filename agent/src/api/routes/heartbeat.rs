@@ -9,7 +9,7 @@ use watchkeeper_http::{Refusal, body};
 
 use crate::api::app::App;
 
-/// What the heartbeat shall do.
+/// Requested state of the heartbeat.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HeartbeatRequest {

@@ -30,13 +30,13 @@ use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct AcceptedJob {
     pub(super) job: String,
-    /// What was changed in the plan so that it is valid.
+    /// Repairs that made the plan valid.
     pub(super) repairs: Vec<String>,
     /// Who planned the request: `rules`, `cache` or `model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(super) by: Option<PlannedBy>,
-    /// What a language model did for the plan.
+    /// A language model's share in the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(super) by_model: Option<ModelShare>,

@@ -96,7 +96,7 @@ pub(super) struct Answered {
     events: Vec<Value>,
 }
 
-/// What was done with a proposal.
+/// Outcome of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AnsweredAs {

@@ -28,7 +28,7 @@ use crate::references::ReferenceService;
 use crate::references::record_picture::{RecordPictureError, picture_of_record};
 use crate::references::service::{SetSummary, ShownPicture};
 
-/// Which pictures of a set.
+/// Pictures of a set to remove.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

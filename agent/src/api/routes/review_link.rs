@@ -170,7 +170,7 @@ fn read_answer(body: &[u8]) -> Option<AssessmentAnswer> {
     }
 }
 
-/// The event of a link; the page to show where there is none.
+/// The event of a link; the page to show if there is none.
 async fn find(client: &RuntimeClient, review: LinkedReview) -> Result<Event, Response> {
     match client.record(review.seq).await {
         Ok(Some(JournalRecord::Known(event))) if event.id == review.event => Ok(*event),

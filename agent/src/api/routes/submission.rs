@@ -36,8 +36,8 @@ pub(super) struct JobSubmission {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     plan: Option<Value>,
-    /// Request in words, such as "last week's deliveries by bay". What the rules do not understand,
-    /// the language model plans, if one is configured.
+    /// Request in words, such as "last week's deliveries by bay". A configured language model plans
+    /// what the rules do not understand.
     #[serde(default)]
     request: Option<String>,
     /// Inputs of the plan to replace.

@@ -1,4 +1,4 @@
-//! Ingests of folders and of media, beside an archive in a temporary folder.
+//! Ingests of folders and of media into an archive in a temporary folder.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! MQTT messages of workflows, over sessions of their own with the brokers that workflows name.
+//! MQTT messages of workflows, over their own sessions with the brokers that workflows name.
 //!
 //! A session belongs to one step, whose effects run one after the other: a message that ends
 //! sessions costs no other step an attempt. It is separate from the session with the box's broker:
@@ -47,7 +47,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval of keep-alive packets.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// A broker and who logs in there.
+/// A broker and the login at it.
 #[derive(Debug, Clone)]
 struct Login {
     host: String,
@@ -154,8 +154,8 @@ impl Brokers {
         )))
     }
 
-    /// The running session of a step, started where there is none for this login, and the timeouts
-    /// of the step.
+    /// The running session of a step, started if there is none for this login, and the timeouts of
+    /// the step.
     fn session(
         &self,
         step: &LaneName,

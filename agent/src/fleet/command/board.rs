@@ -325,7 +325,7 @@ impl CommandBoard {
     }
 
     /// Starts the next command in the order of acceptance. A command with unknown expiry blocks
-    /// those behind it: of two deployments the later one must win.
+    /// those after it: of two deployments the later one must win.
     fn start_next(&mut self, now: Wall) {
         while self.running.is_none() {
             let Some(key) = self.queue.front().cloned() else {

@@ -29,7 +29,7 @@ pub struct Reply {
     pub body: ReplyBody,
 }
 
-/// What a reply publishes as the status.
+/// Status that a reply publishes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplyBody {
     /// The present status of a known command.

@@ -50,7 +50,7 @@ pub enum Token {
     FinalState,
 }
 
-/// What happened in the session.
+/// Event of the session.
 #[derive(Debug)]
 pub enum LinkEvent {
     /// The session is accepted.

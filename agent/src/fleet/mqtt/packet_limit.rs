@@ -207,7 +207,7 @@ mod tests {
         bytes
     }
 
-    /// What passes of `input`, fed in parts of `part` bytes.
+    /// The bytes of `input` that pass the limit, fed in parts of `part` bytes.
     fn passed(input: &[u8], part: usize) -> Vec<u8> {
         let mut cutter = Cutter::default();
         let mut output = Vec::new();

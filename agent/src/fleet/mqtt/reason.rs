@@ -12,7 +12,7 @@ use rumqttc::{ConnectReturnCode as Code, ConnectionError, StateError};
 use super::broker::Broker;
 use super::tls::{HandshakeFailed, TlsError};
 
-/// Explains `error`: what failed, and what the operator can do where that is known. `accepted`: the
+/// Explains `error`: what failed, and what the operator can do if that is known. `accepted`: the
 /// broker had accepted the session before.
 pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -> String {
     let keys = &broker.keys;

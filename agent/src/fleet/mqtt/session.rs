@@ -5,7 +5,7 @@
 //!   first connect.
 //! - There is at most one session.
 //! - The back-off between attempts is bounded, with jitter from a given seed.
-//! - The number is part of the last will and of `state`, so a receiver can tell a late will.
+//! - The number is part of the last will and of `state`, so a receiver can recognise a late will.
 //!
 //! ```text
 //!  Waiting{until} ─ Tick ─► Connecting ─ Connected ─► Up ─ Lost ─► Waiting

@@ -51,7 +51,7 @@ pub enum TlsError {
         /// Key of the configuration that can name a file of authorities.
         key: &'static str,
     },
-    /// The name of the broker cannot stand in a certificate.
+    /// The name of the broker can't be in a certificate.
     #[error("{key} = {host:?}: TLS needs a host name or an IP address")]
     Host {
         /// Key of the configuration that names the broker.

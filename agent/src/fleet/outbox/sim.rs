@@ -105,7 +105,7 @@ impl Disk {
 struct World {
     now: Instant,
     outbox: Outbox,
-    /// What survives a power cut in any case.
+    /// State that survives a power cut.
     durable: Disk,
     /// Applied or in progress, not synced; a prefix survives a power cut.
     unsynced: Vec<Change>,
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// What a reader sees now: durable and unsynced writes.
+    /// State that a reader sees now: durable and unsynced writes.
     fn visible(&self) -> Disk {
         let mut disk = self.durable.clone();
         let done = self.unsynced.len() - usize::from(self.pending.is_some());

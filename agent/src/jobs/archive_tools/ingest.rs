@@ -206,7 +206,7 @@ async fn enter(
 }
 
 impl Params {
-    /// What is known of all entries.
+    /// Metadata that all entries share.
     fn metadata(&self) -> Result<Metadata, ToolError> {
         let label = self.label.as_deref().map(read_label).transpose()?;
         Ok(Metadata {
@@ -256,7 +256,7 @@ impl Params {
     }
 }
 
-/// Files that are to be entries, each under a name of its own.
+/// Files that are to be entries, each under its own name.
 struct FileList<'a> {
     collection: &'a str,
     /// Content of each name that is used.
@@ -343,7 +343,7 @@ fn unread(path: &Path, error: &io::Error) -> ToolError {
     }
 }
 
-/// What is known of a picture beyond what the archive reads from its file.
+/// Metadata of a picture beyond those that the archive reads from its file.
 fn metadata_of(picture: &Picture, group: &str, common: &Metadata) -> Metadata {
     let mut metadata = common.clone();
     let of_file = Picture::read(Path::new(&picture.file)).ok();

@@ -2,8 +2,8 @@
 //!
 //! - `client`: the archive over the agent's socket, in the agent too. A step has a thread and an
 //!   event loop of its own, and the archive's connections belong to the agent's.
-//! - An agent that does not answer is no fault of the plan: the step is tried again.
-//! - What is in the archive already with this content stays as it is. So a step that is done again
+//! - An agent that does not answer is not a fault of the plan: the step is tried again.
+//! - What is in the archive already with this content stays unchanged. So a step that is done again
 //!   after a kill enters nothing twice.
 //! - No tool destroys, protects or lifts a protection.
 

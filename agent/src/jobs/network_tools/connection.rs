@@ -30,7 +30,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Unreadable pictures that a summary names.
 const MAX_NAMED: usize = 3;
 
-/// What the tools of this box may use.
+/// Resources that the tools of this box may use.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSetup {
     /// Socket of the runtime.
@@ -40,14 +40,14 @@ pub struct ToolSetup {
     pub config: JobToolsConfig,
 }
 
-/// What the runtime lists, for requests and for the check of plans.
+/// Lists of the runtime, for requests and for the check of plans.
 #[derive(Debug, Clone)]
 pub(crate) struct RuntimeLists {
     pub(crate) models: Vec<ModelInfo>,
     pub(crate) names: KnownNames,
 }
 
-/// What the runtime listed last.
+/// Latest lists of the runtime.
 #[derive(Debug, Default)]
 struct Listed {
     /// `None` until the runtime has answered once.

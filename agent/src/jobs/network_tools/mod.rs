@@ -2,8 +2,8 @@
 //!
 //! - `connection`: asking, and the answers that are kept. `alike`: likeness. `tag`: words. `find`:
 //!   objects.
-//! - A model that is missing is a fault of the plan, with the remedy. An unreachable runtime is no
-//!   fault of the plan: the step is tried again, then fails with its address.
+//! - A model that is missing is a fault of the plan, with the remedy. An unreachable runtime is not
+//!   a fault of the plan: the step is tried again, then fails with its address.
 //! - Pictures are asked about one by one; an answer is kept with the job, by the SHA-256 of the
 //!   file and of the model, so a resumed job asks about none twice.
 

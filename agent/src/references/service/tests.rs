@@ -22,7 +22,7 @@ const RED: [u8; 3] = [250, 0, 0];
 const GREEN: [u8; 3] = [0, 250, 0];
 const BLUE: [u8; 3] = [0, 0, 250];
 
-/// What the runtime answers; a picture's embedding is the colour of its first pixel.
+/// Scripted runtime; a picture's embedding is the colour of its first pixel.
 #[derive(Debug, Default)]
 struct Script {
     /// Absent: there is no model.
@@ -195,7 +195,7 @@ async fn picture_that_waits_keeps_its_cause_and_fails_the_question() {
     bench.add("truck", "ready.png", RED);
     bench.add("other", "blue.png", BLUE);
     assert!(!bench.service.embed_all().await, "it is tried again");
-    // The success of the pictures behind it, and of an event's, does not hide its cause.
+    // The success of the pictures after it, and of an event's, does not hide its cause.
     let answer = bench.answer(&["truck"]).await;
     assert_failed(&answer, "1 of 2 pictures of truck wait");
     let (ready, is_left_out, why) = bench.state("truck", "waits.png");

@@ -17,7 +17,7 @@ impl Agent {
     }
 
     /// One sentence per problem of the agent. The runtime and the session with the broker have
-    /// topics of their own.
+    /// their own topics.
     pub(super) fn problems(&self) -> Vec<String> {
         let disk = self.storage_error().into_iter();
         disk.chain(self.problems_besides_disk()).collect()

@@ -1,4 +1,4 @@
-//! Reports a disk that refuses: nothing of that can be stored, so it goes out from memory.
+//! Reports a disk that refuses writes. The report can't be stored, so it is sent from memory.
 
 use std::time::Instant;
 

@@ -12,7 +12,7 @@ use super::outbox::DiskRefusal;
 /// Minimum time between two notices.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What was reported of the disk.
+/// Latest report about the disk.
 #[derive(Debug, Default)]
 pub(crate) struct DiskReport {
     /// The refusal in the retained health.
@@ -22,7 +22,7 @@ pub(crate) struct DiskReport {
     noticed: Option<Instant>,
 }
 
-/// What there is to report.
+/// A report that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) health: bool,

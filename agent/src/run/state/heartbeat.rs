@@ -52,7 +52,7 @@ struct PlannedLook {
     cameras: Vec<SourceId>,
 }
 
-/// What a heartbeat is started with.
+/// Dependencies of a heartbeat at its start.
 pub(crate) struct HeartbeatParts {
     pub(crate) interval: Duration,
     pub(crate) asker: Asker,
@@ -115,7 +115,7 @@ impl HeartbeatTask {
         }
     }
 
-    /// When the next check is due; `None` while one runs. Looks are no check.
+    /// When the next check is due; `None` while one runs. Looks are not checks.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.running.is_none().then_some(self.due)
     }

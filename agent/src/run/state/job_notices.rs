@@ -12,7 +12,7 @@ use crate::notify::message::Notice;
 pub(crate) struct JobNotices {
     sender: mpsc::Sender<JobNotice>,
     receiver: mpsc::Receiver<JobNotice>,
-    /// Id of the notice that is being stored, and who waits for that.
+    /// Id of the notice that is being stored, and the waiting sender.
     unstored: Option<(String, oneshot::Sender<()>)>,
 }
 

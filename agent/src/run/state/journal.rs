@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use watchkeeper_client::{EventFeed, FeedItem, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
 
-/// Where records come from.
+/// Reader of the journal.
 pub(crate) enum JournalReader {
     /// Records become messages of the outbox.
     Feed {
@@ -18,7 +18,7 @@ pub(crate) enum JournalReader {
 }
 
 impl JournalReader {
-    /// Follows the journal behind `cursor`.
+    /// Follows the journal after `cursor`.
     pub(crate) fn follow(runtime: &RuntimeClient, cursor: Option<EventSeq>) -> Self {
         Self::Feed {
             feed: runtime.follow_events(cursor.unwrap_or_default()),

@@ -9,7 +9,7 @@
 //! - [`job_notices`]: failed jobs of schedules.
 //! - [`disk_report`]: what was reported of a disk that refuses.
 //! - [`problems`]: what else degrades the agent's health.
-//! - [`tasks`]: what runs beside the loop.
+//! - [`tasks`]: tasks that run in parallel to the loop.
 
 pub(crate) mod channels;
 pub(crate) mod commands;

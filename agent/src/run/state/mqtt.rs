@@ -32,12 +32,12 @@ pub(crate) struct Identity {
 pub(crate) struct Mqtt {
     pub(crate) identity: Identity,
     pub(crate) topics: Topics,
-    /// Absent where no broker is configured.
+    /// Absent if no broker is configured.
     pub(crate) broker: Option<Broker>,
     pub(crate) session: Session,
     pub(crate) session_start: Wall,
     pub(crate) link: Option<Link>,
-    /// Reason of the last disconnect; absent while a session stands.
+    /// Reason of the last disconnect; absent during a session.
     pub(crate) lost_reason: Option<String>,
     pub(crate) retained: Retained,
     /// Whether everything retained but the state is cleared at exit.

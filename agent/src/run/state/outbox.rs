@@ -1,4 +1,4 @@
-//! The outbox with its store: the batch being committed, and who waits for it.
+//! The outbox with its store: the batch being committed, and the senders that wait for it.
 //!
 //! Invariants:
 //! - One batch is written at a time, on a blocking thread; the loop never waits for the disk.
@@ -134,7 +134,7 @@ impl Staged {
     }
 }
 
-/// Where an operation writes.
+/// Key that an operation writes.
 fn place(op: &Op) -> (Keyspace, &[u8]) {
     match op {
         Op::Put { keyspace, key, .. } | Op::Delete { keyspace, key } => (*keyspace, key),
@@ -213,7 +213,7 @@ impl DurableOutbox {
         take_output(&mut self.writing).await
     }
 
-    /// Reads an entry back; `None` where the store holds a damaged one.
+    /// Reads an entry back; `None` if the store holds a damaged one.
     pub(crate) fn load(&self, id: OutboxId) -> Result<Option<Content>, StoreError> {
         store::load(&*self.store, id)
     }

@@ -3,7 +3,7 @@
 /// Problems that the API's thread knows, and those that were published last.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
-    /// What the API's thread sent last; empty without an API.
+    /// Latest problems that the API's thread sent; empty without an API.
     pub(crate) of_api: Vec<String>,
     published: Vec<String>,
 }

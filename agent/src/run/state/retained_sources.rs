@@ -51,7 +51,7 @@ struct SourceEntry {
     well_since: Option<Instant>,
 }
 
-/// What an update of the runtime's sources changed.
+/// Changes by an update of the runtime's sources.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceChanges {
     /// Sources that were unknown: to be stored.

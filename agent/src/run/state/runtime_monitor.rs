@@ -1,6 +1,6 @@
 //! Last known state of the runtime, and the time of the next query.
 //!
-//! Telemetry goes out at its own, longer interval; without a session it waits in a bounded ring.
+//! Telemetry is sent at its own, longer interval; without a session it waits in a bounded ring.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What runs beside the loop: the tasks of effects and chains, the threads of the API, of schedules
-//! and of jobs.
+//! Owns what runs in parallel to the loop: the tasks of effects and chains, the threads of the API,
+//! of schedules and of jobs.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::run::error::AgentError;
 /// Longest wait for a task: above what each gives to work in progress.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the tasks need to start.
+/// Dependencies of the tasks at their start.
 #[derive(Debug)]
 pub(crate) struct TaskSetup {
     pub(crate) executor: Executor,
@@ -27,7 +27,7 @@ pub(crate) struct TaskSetup {
     pub(crate) trace: Trace,
     pub(crate) effect_limits: Limits,
     pub(crate) chains: evidence::service::Setup,
-    /// Absent where no API is configured.
+    /// Absent if no API is configured.
     pub(crate) api: Option<api::service::Setup>,
     pub(crate) jobs: JobService,
     pub(crate) scheduler: SchedulerSetup,
@@ -71,7 +71,7 @@ impl TaskSetup {
 }
 
 impl Tasks {
-    /// Waits until a task ends by itself, which is an error.
+    /// Waits until a task ends unexpectedly, which is an error.
     pub(crate) async fn died(&mut self) -> AgentError {
         let api = async {
             match &mut self.api {

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Longest wait of a test for an expected message.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a broker keeps over a restart.
+/// State that a broker keeps over a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
     /// Subscriptions, queued and retained messages.

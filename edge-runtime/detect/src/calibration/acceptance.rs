@@ -11,7 +11,7 @@ use crate::network::Network;
 /// Least gain of speed.
 const MIN_GAIN: f64 = 1.3;
 
-/// What the golden frames showed so far.
+/// Figures of the golden frames so far.
 #[derive(Debug)]
 pub(super) struct Figures {
     pub(super) count: ChangeCount,

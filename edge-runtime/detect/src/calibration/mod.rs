@@ -429,7 +429,7 @@ mod tests {
     use super::*;
     use crate::testing::rgb_frame;
 
-    /// The error of a calibration with frames of one colour; the file is no network.
+    /// The error of a calibration with frames of one colour; the file is not a network.
     fn refused(task: &str, decode: &str, frames: usize) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("m.onnx");

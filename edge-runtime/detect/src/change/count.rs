@@ -17,7 +17,7 @@ const MIN_BOXES: usize = 100;
 /// Least number of frames of a network without boxes; none of so few may change.
 const MIN_FRAMES: usize = 50;
 
-/// What was counted so far.
+/// Counts so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// Certain golden boxes, or frames of a network without boxes.
@@ -39,7 +39,7 @@ impl Counted {
             }
     }
 
-    /// What is missing, in one clause; `None` if [`Self::is_enough`].
+    /// The missing part, in one clause; `None` if [`Self::is_enough`].
     pub(crate) fn missing(self) -> Option<String> {
         let Self { boxes, .. } = self;
         (!self.is_enough()).then(|| match self.has_boxes {

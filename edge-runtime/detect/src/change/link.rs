@@ -4,7 +4,7 @@
 //! - An agreed network is prepared for several streams by the side that comes second: the stream
 //!   that opens the network ([`Link::share`]), or the task ([`Link::offer`]).
 //! - At most one golden frame, one agreed network and two signals wait here: a candidate takes over
-//!   once, and the network goes back from it once.
+//!   once, and the network returns from it once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::network::Network;
 /// A golden frame, or the bytes of one that is too large.
 pub(super) type Golden = Result<GoldenFrame, usize>;
 
-/// What the serving network did.
+/// Signal from the serving network.
 pub(super) enum Signal {
     /// It took over the candidate; holds the former network, which the task drops.
     TookOver(Box<dyn Network>),

@@ -1,9 +1,9 @@
 //! The change of a running network's back end, in the background.
 //!
-//! - [`ChangingNetwork`] serves. It takes over an agreed candidate between two frames, and goes
-//!   back when the candidate fails on a frame that the former back end can run.
-//! - [`ChangeTask`] builds a candidate and runs it on golden frames, on a thread of its own. It
-//!   never holds the lock of the serving network.
+//! - [`ChangingNetwork`] serves. It takes over an agreed candidate between two frames, and returns
+//!   to the former back end when the candidate fails on a frame that the former one can run.
+//! - [`ChangeTask`] builds a candidate and runs it on golden frames, on its own thread. It never
+//!   holds the lock of the serving network.
 //! - [`BackendChange`] decides, without I/O: a candidate serves only after enough golden frames
 //!   agree ([`Comparison`]); one of int8, after few boxes changed over all frames ([`Counted`]).
 //! - A golden frame is what the serving network got and returned. One is held at a time, and at

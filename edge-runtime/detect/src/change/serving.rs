@@ -72,8 +72,8 @@ impl ChangingNetwork {
         std::mem::replace(&mut serving.current, network)
     }
 
-    /// Runs the frame on which the candidate failed on the former back end, and goes back to it if
-    /// that works. A frame that neither can run is the frame's fault.
+    /// Runs the frame on which the candidate failed on the former back end, and returns to that if
+    /// it works. A frame that neither can run is the frame's fault.
     fn go_back(
         &self,
         why: String,
@@ -83,7 +83,7 @@ impl ChangingNetwork {
         let now = Instant::now();
         let mut serving = self.serving.write();
         if !serving.has_swapped {
-            // A run beside this one went back meanwhile.
+            // A parallel run went back meanwhile.
             return serving.current.infer(inputs, read);
         }
         if serving.retry_at.is_some_and(|at| now < at) {

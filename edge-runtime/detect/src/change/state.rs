@@ -43,7 +43,7 @@ impl Default for ChangePolicy {
     }
 }
 
-/// What happened to a candidate.
+/// Event of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChangeInput {
     /// Share of the build that is done.

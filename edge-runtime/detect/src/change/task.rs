@@ -1,4 +1,4 @@
-//! Builds candidates and compares them with the serving network, on a thread of its own.
+//! Builds candidates and compares them with the serving network, on its own thread.
 //!
 //! - Candidates are tried in their order until one serves.
 //! - One network is built at a time, because building takes more memory than running.
@@ -27,7 +27,7 @@ const TURN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Threads, checks and reports of changes.
 pub trait ChangeHost: Send + Sync {
-    /// Runs the task on a thread of its own.
+    /// Runs the task on its own thread.
     fn spawn(&self, task: ChangeTask);
 
     /// Checks that `backend` loads `model`, before this process does.
@@ -42,7 +42,7 @@ pub trait ChangeReporter: Sync {
     /// Takes the begin of a change, or its result. Progress is not reported.
     fn report(&self, report: &ChangeReport);
 
-    /// Whether the program stops. What is built then is cancelled, and its failure is no result.
+    /// Whether the program stops. What is built then is cancelled, and its failure is not a result.
     fn is_stopping(&self) -> bool;
 
     /// Lowers the priority of the calling thread.
@@ -61,7 +61,7 @@ pub struct Candidate {
     pub build: Build,
 }
 
-/// What a change is made of, besides the serving network.
+/// Parts of a change, besides the serving network.
 pub struct ChangeParts {
     /// Name of the manifest.
     pub model: String,

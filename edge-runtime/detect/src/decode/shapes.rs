@@ -224,7 +224,7 @@ impl Shapes {
     }
 }
 
-/// Number of values behind the class scores of each box.
+/// Number of values after the class scores of each box.
 pub(super) fn numbers_behind(kind: &DecodeKind) -> usize {
     match kind {
         DecodeKind::Yolov8Seg { coefficients } => *coefficients as usize,

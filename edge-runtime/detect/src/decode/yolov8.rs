@@ -16,7 +16,7 @@ pub struct Column {
     pub has_objectness: bool,
     /// Whether scores still need a sigmoid.
     pub sigmoid: bool,
-    /// Number of values behind the classes: mask coefficients or keypoints.
+    /// Number of values after the classes: mask coefficients or keypoints.
     pub more: usize,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Columns<'a> {
         self.data.get(place).copied().unwrap_or(f32::NAN)
     }
 
-    /// The values behind the classes of one column.
+    /// The values after the classes of one column.
     pub(super) fn more(&self, column: usize, number: usize) -> impl Iterator<Item = f32> + '_ {
         let first = self.head + self.classes;
         (first..first + number).map(move |field| self.field(column, field))

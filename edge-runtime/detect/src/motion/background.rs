@@ -4,8 +4,8 @@
 //!   and Davis, "Real-time foreground-background segmentation using codebook model", 2005):
 //!   background, candidate and former background.
 //! - The candidate becomes background once it was seen [`TRUST`] times as long as the background,
-//!   or for the time of absorption. So the ghosts of people in the first picture soon go, even
-//!   under an object. When a parked car leaves, the former background is recognised at once.
+//!   or for the time of absorption. So the ghosts of people in the first picture soon disappear,
+//!   even under an object. When a parked car leaves, the former background is recognised at once.
 //! - Thresholds follow each cell's noise. They rise where foreground keeps turning out to be
 //!   nothing, such as leaves (Hofmann, Tiefenbacher and Rigoll, "The pixel-based adaptive
 //!   segmenter", 2012).
@@ -47,7 +47,7 @@ pub(super) struct Absorb {
     pub(super) other: f32,
 }
 
-/// The present picture, and its illumination beside that of the background.
+/// The present picture, and its illumination relative to the background.
 #[derive(Clone, Copy)]
 pub(super) struct Present<'a> {
     pub(super) planes: Planes<'a>,

@@ -5,7 +5,7 @@
 //! - Fragments inside an object's predicted box are united; a blob over several objects is shared
 //!   among them.
 //! - Only what moved as a whole is reported, unlike leaves, water, noise and uncovered background.
-//! - It is no tracker: no identity leaves this module. At most [`MAX_OBJECTS`] objects are kept.
+//! - It is not a tracker: no identity leaves this module. At most [`MAX_OBJECTS`] objects are kept.
 
 use super::blobs::Blob;
 use super::edges::{Edges, centre, distance, gap, height, iou, near, overlap, size, unite, width};

@@ -41,7 +41,7 @@ impl Changes {
     ) -> Box<dyn Network> {
         let serving = network.backend();
         let candidates = candidates.iter().copied();
-        // Those behind the serving one are slower.
+        // Those after the serving one are slower.
         let candidates = candidates
             .take_while(|candidate| candidate.name() != serving)
             .filter(|candidate| candidate.is_installed(&picture.ort, picture.trt.as_ref()));
@@ -78,7 +78,7 @@ impl Changes {
             is_int8: precision == Precision::Int8,
             build: Box::new(move |progress| {
                 let built = match trt {
-                    // It reads files in processes of its own.
+                    // It reads files in its own processes.
                     Some(settings) => picture.load_trt(&settings, progress),
                     None => {
                         host.check(&model, choice)?;

@@ -342,7 +342,7 @@ fn damaged_network_is_refused_or_runs_but_never_panics() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = good.clone();
         for _ in 0..random.usize(1..20) {
-            // The first part holds the graph; behind it are weights, where any byte is valid.
+            // The first part holds the graph; after it are weights, where any byte is valid.
             let at = random.usize(..60_000);
             bytes[at] = random.u8(..);
         }

@@ -39,7 +39,7 @@ const WORKSPACE_BYTES: u64 = 512 << 20;
 /// Longest build; users report 7 minutes for a YOLOX on an Orin Nano.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Longest wait for a step, after which the caller is asked whether to go on.
+/// Longest wait for a step, after which the caller is asked whether to continue.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Steps that wait for the reader; then the child waits.
@@ -68,7 +68,7 @@ impl BuildProgress {
     }
 }
 
-/// What the child builds.
+/// Engine that the child builds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     library: PathBuf,
@@ -325,7 +325,7 @@ fn print_message(message: &Message<'_>) {
 /// child. `order` is JSON.
 ///
 /// # Errors
-/// When nobody reads the output.
+/// When the reader of the output is gone.
 pub fn serve(order: &str) -> io::Result<()> {
     let outcome = limits::follow_parent()
         .map_err(|why| Refusal::new(Reason::Box, why))
@@ -340,7 +340,7 @@ pub fn serve(order: &str) -> io::Result<()> {
     })
 }
 
-/// Runs the child until its end; `progress` returns whether to go on.
+/// Runs the child until its end; `progress` returns whether to continue.
 pub(super) fn run_child(
     order: &Order,
     program: &Path,

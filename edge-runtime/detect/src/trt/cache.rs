@@ -39,7 +39,7 @@ const KEY_LEN: usize = 32;
 /// rises with every change of how files are converted.
 const TYPES: &str = "strongly typed, tf32, conversion 1";
 
-/// What an engine depends on.
+/// Everything that an engine depends on.
 pub(super) struct Subject<'a> {
     /// Checksum of the ONNX file.
     pub(super) network: Sha256Sum,

@@ -23,7 +23,7 @@ const MAX_OPENINGS: usize = 2;
 
 impl TrtNetwork {
     /// Opens the engine of a file; builds it first, in a child process, if there is none. That
-    /// takes minutes. `progress` receives each step and returns whether to go on; a stop of the
+    /// takes minutes. `progress` receives each step and returns whether to continue; a stop of the
     /// program cancels the build too.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl TrtNetwork {
     }
 }
 
-/// Where the engine of a file is kept.
+/// Location of the engine of a file.
 struct Place {
     /// The file of the wanted precision.
     path: PathBuf,

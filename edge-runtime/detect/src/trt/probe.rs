@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// From a hang or crash of the driver to the next question.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// What an engine depends on besides its network.
+/// Properties of the box that an engine depends on, besides its network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrtFacts {
     /// Such as `10.16.2`.
@@ -40,7 +40,7 @@ pub struct TrtFacts {
     pub memory: u64,
 }
 
-/// What the child writes.
+/// Output of the child.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
@@ -52,7 +52,7 @@ enum Answer {
 /// the child.
 ///
 /// # Errors
-/// When nobody reads the answer.
+/// When the reader of the answer is gone.
 pub fn serve(library: &Path) -> io::Result<()> {
     let answer = match limits::follow_parent().and_then(|()| ask(library)) {
         Ok(facts) => Answer::Facts(facts),
@@ -85,7 +85,7 @@ pub fn availability(settings: &TrtSettings) -> Result<TrtFacts, String> {
     facts(&library, settings)
 }
 
-/// What is known of a shim's file.
+/// Result of the probe for a shim's file.
 #[derive(Debug)]
 struct Known {
     library: PathBuf,

@@ -9,7 +9,7 @@ use crate::precision::Precision;
 
 const LIBRARY: &str = "libwk_trt.so";
 
-/// Where TensorRT's shim and its engines lie, and the program that probes and builds.
+/// Locations of TensorRT's shim and engines, and the program that probes and builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrtSettings {
     /// The configured shim; absent: searched in the system's folders and [`Self::folders`].

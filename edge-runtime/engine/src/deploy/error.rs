@@ -96,6 +96,6 @@ pub struct Unfit {
     pub model: String,
     /// Field of the specification that names the model.
     pub field: &'static str,
-    /// What the step needs, what the model is, and the remedy.
+    /// Need of the step, kind of the model, and remedy.
     pub asked: String,
 }

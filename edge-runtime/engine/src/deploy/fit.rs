@@ -85,9 +85,9 @@ impl ModelFacts {
 /// Errors and warnings of [`fit`].
 #[derive(Debug, Default)]
 pub struct Fit {
-    /// What can never work.
+    /// Parts that can never work.
     pub errors: Vec<SpecError>,
-    /// What works differently than intended.
+    /// Parts that work differently than intended.
     pub warnings: Vec<PipelineWarning>,
 }
 
@@ -164,7 +164,7 @@ fn unsupported_questions(plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> 
     errors
 }
 
-/// Returns an error for each class of a rule that is none of the models' labels.
+/// Returns an error for each class of a rule that is not among the models' labels.
 fn unknown_labels(plan: &Plan, mut labels: Vec<String>, knows_classes: bool) -> Vec<SpecError> {
     let mut seen = BTreeSet::new();
     labels.retain(|label| seen.insert(label.clone()));

@@ -1,7 +1,7 @@
 //! The bounding boxes of one need in one frame, in an order independent of the input's order.
 //!
 //! - A track with several boxes in a frame is represented by the best one.
-//! - Negative track ids are no tracks.
+//! - Negative track ids are not tracks.
 
 use std::cmp::Ordering;
 

@@ -321,7 +321,7 @@ impl Compiler<'_> {
         Some(self.need(field, selector, kind))
     }
 
-    /// Reports boxes whose class is no text: that of a detector would be taken as what was read.
+    /// Reports boxes whose class is not text: that of a detector would be taken as what was read.
     fn unread(&mut self, field: &str, selector: &str) {
         let facts = self.facts;
         let is_fit = |selector: &&String| match (facts.kind_of)(selector) {

@@ -18,7 +18,7 @@ use super::plan::ReadingNeeds;
 use super::schedule::ActiveSchedule;
 use super::stays::Stays;
 
-/// What the rules see in one frame, by need and by group.
+/// Data of one frame for the rules, by need and by group.
 pub(super) struct View<'a> {
     pub(super) inputs: Inputs<'a>,
     pub(super) histories: &'a [History],

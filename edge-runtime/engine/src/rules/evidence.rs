@@ -95,7 +95,7 @@ impl EvidenceItem {
         Observation::CrossingDepth.item(saturate(depth, 0.1), [depth, 0.0])
     }
 
-    /// The observation how well a track was seen in its latest frames, beside its best one.
+    /// The observation how well a track was seen in its latest frames, compared with its best one.
     #[must_use]
     pub fn recent_score(record: &Record) -> Self {
         let (recent, best) = (record.recent_score, record.best_score);

@@ -2,7 +2,7 @@
 //!
 //! - Not here: reading it from a plan (`workflow::plan::facts`), checking rules (`check`).
 
-/// What the workflow offers to rules.
+/// Facts about the workflow that rules refer to.
 pub struct WorkflowFacts<'a> {
     pub lines: Vec<StepFacts>,
     pub zones: Vec<StepFacts>,

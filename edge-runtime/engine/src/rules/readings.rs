@@ -1,7 +1,7 @@
 //! Codes and texts that a workflow read lately, for the events of a rule with a chain.
 //!
 //! - A reading is kept for [`KEPT_S`] of source time; of equal ones the best score.
-//! - At most [`MAX_READINGS`] are kept; the one that was read longest ago makes room.
+//! - At most [`MAX_READINGS`] are kept; the oldest is dropped first.
 //! - Values are single lines of at most [`MAX_READING_CHARS`] characters.
 
 use serde_json::Value;

@@ -28,7 +28,7 @@ pub(super) struct TrackRule {
     known: Recent<()>,
 }
 
-/// What a rule knows of a stay.
+/// State of a stay that a rule follows.
 #[derive(Debug)]
 struct Followed {
     /// Track with the most sightings.

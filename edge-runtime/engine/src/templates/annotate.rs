@@ -1,7 +1,7 @@
 //! Adds drawing steps to a workflow without any: boxes, labels, lines and zones. Pure.
 //!
-//! Invariants: existing steps stay as they are; a workflow that draws by itself, or would not
-//! compile with the added steps, stays unchanged.
+//! Invariants: existing steps stay unchanged; a workflow that draws by itself, or would not compile
+//! with the added steps, stays unchanged.
 
 use serde_json::{Value, json};
 

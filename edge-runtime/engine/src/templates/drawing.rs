@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Text of a label, such as `person #7 0.93`.
 pub const LABEL: &str = "Class, Tracker Id and Confidence";
-/// Opacity of a zone: what stands in it keeps its colours.
+/// Opacity of a zone: objects in it keep their colours.
 const ZONE_OPACITY: f64 = 0.2;
 /// Opacity of the tint of a bounding box: a face in it can be recognised.
 const TINT_OPACITY: f64 = 0.15;

@@ -24,7 +24,7 @@ const REGION: &str = "region";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
 pub const IOU: f64 = 0.45;
 
-/// What to watch for.
+/// Specification of a watch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Watch {
     /// Classes to detect; empty for all.

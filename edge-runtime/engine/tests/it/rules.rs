@@ -24,7 +24,7 @@ use watchkeeper_vision::geometry::BBox;
 const TRACKED: &str = "$steps.tracker.tracked_detections";
 const VALUE: &str = "$steps.expression.output";
 const READ: &str = "$steps.ocr.result";
-/// What the step of [`READ`] reads.
+/// Text that the step of [`READ`] reads.
 const PLATE: &str = " AB\n123 ";
 const FPS: f64 = 10.0;
 
@@ -1512,7 +1512,7 @@ fn play(film: &[(Shot, u8)], cooldown_s: f64, backwards: bool) -> Vec<Change> {
 /// Somebody at a place: how long in frames, whether in sight, and whether under a new track after.
 type Scene = (u8, bool, bool);
 
-/// Plays people, each in a place of their own; returns the bench before the end of the source.
+/// Plays people, each in their own place; returns the bench before the end of the source.
 fn play_people(rules: &[RuleSpec], people: &[Vec<Scene>], step_ms: u8) -> Bench {
     let mut b = Bench::new(rules);
     let mut next_track = people.len() as i64;

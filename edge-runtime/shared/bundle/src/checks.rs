@@ -1,7 +1,7 @@
 //! What the contents of a sound bundle say about each other: records, links, media, results.
 //!
-//! - Hashes are computed again where the contents suffice; [`Proof`] counts those for which only
-//!   the signature stands.
+//! - Hashes are computed again where the contents suffice; [`Proof`] counts those that only the
+//!   signature proves.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::read::ReadBundle;
 use crate::record_line::{self, Link};
 use crate::{BundleFault, CHAIN, JOB_LOG, RECORDS};
 
-/// What else was recomputed.
+/// Further recomputation of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
     Event {

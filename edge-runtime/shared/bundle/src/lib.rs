@@ -35,7 +35,7 @@ pub const MAX_TEXT_BYTES: u64 = 64 << 20;
 /// Most bytes of one file: what the size in a tar header can say.
 pub const MAX_FILE_BYTES: u64 = (8 << 30) - 1;
 
-/// Why a file is no sound bundle.
+/// Why a file is not a sound bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleFault {
     #[error("it can't be read: {0}")]

@@ -11,7 +11,7 @@ use crate::{BundleFault, CHAIN, JOB_LOG, MANIFEST, MAX_TEXT_BYTES, RECORDS, SIGN
 /// Bytes of a file that are read at once.
 const PIECE: usize = 1 << 16;
 
-/// What was read of a bundle.
+/// Parts of a bundle that were read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBundle {
     /// Size and SHA-256 of each file.

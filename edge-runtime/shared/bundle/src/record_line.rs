@@ -16,7 +16,7 @@ pub fn line(hash: Hash, previous: Option<Hash>, record: &str) -> String {
     format!("{{\"hash\":\"{hash}\",\"previous\":{previous},\"record\":{record}}}\n")
 }
 
-/// What a check needs of a record.
+/// Fields of a record that a check needs.
 #[derive(Debug, Deserialize)]
 pub struct Outline {
     pub id: EventId,

@@ -30,7 +30,7 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// Where pictures come from.
+/// Address of a source of pictures.
 #[derive(Clone, PartialEq)]
 pub enum Address {
     /// A video file, a picture, or a folder of pictures: decided when it is opened.
@@ -204,8 +204,8 @@ impl Address {
         }
     }
 
-    /// Returns whether the source can end and be read again from its start, so that it is no live
-    /// camera.
+    /// Returns whether the source can end and be read again from its start, so that it is not a
+    /// live camera.
     ///
     /// An HTTP address shows this only when it is opened; until then it counts as live.
     #[must_use]
@@ -321,7 +321,7 @@ fn mode(options: &str) -> Result<Mode, String> {
     }
 }
 
-/// Decodes `%41` to `A`; an invalid escape stays as it is.
+/// Decodes `%41` to `A`; an invalid escape stays unchanged.
 fn percent_decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text)
         .decode_utf8_lossy()

@@ -2,7 +2,7 @@
 //!
 //! - A channel has exactly one address.
 //! - The operator wrote that address, so its host needs no other permission.
-//! - A rule can only name a channel; it can't change where messages go.
+//! - A rule can only name a channel; it can't change the address of messages.
 
 use url::Url;
 use watchkeeper_contract::id::ChannelId;

@@ -79,7 +79,7 @@ pub struct Config {
     pub references: ReferencesConfig,
     /// How the agent's notes are searched.
     pub memory: MemoryConfig,
-    /// Where the agent serves its API.
+    /// Settings of the agent's API.
     pub agent_api: AgentApiConfig,
     /// Bounds and tiers of the archive.
     pub archive: ArchiveConfig,
@@ -91,15 +91,15 @@ pub struct Config {
     pub llm: Option<LlmConfig>,
     /// Effects that workflows may have.
     pub sinks: SinksConfig,
-    /// Where people are notified, in the order of the names.
+    /// Notification channels, in the order of the names.
     pub channels: Vec<ChannelConfig>,
     /// Schedules of jobs, in the order of their names.
     pub jobs: Vec<ScheduleConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
-    /// Absent where no file was read.
+    /// Absent if no file was read.
     pub file: Option<LoadedFile>,
-    /// Sections that the file has; absent where no file was read.
+    /// Sections that the file has; absent if no file was read.
     pub declared: Option<DeclaredSections>,
 }
 
@@ -163,7 +163,7 @@ pub enum Backend {
 /// The precision in which networks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// That of the file.
+    /// Precision of the file.
     Fp32,
     /// On TensorRT float16 where little is lost; elsewhere that of the file.
     Fp16,
@@ -231,7 +231,7 @@ impl MqttConfig {
         self.username.is_some() || self.client_cert.is_some()
     }
 
-    /// Who can command the box.
+    /// Describes who can command the box.
     #[must_use]
     pub fn describe_commands(&self) -> String {
         match (self.commands, self.has_login()) {
@@ -309,7 +309,7 @@ pub struct AgentConfig {
     pub job_faces: bool,
 }
 
-/// What tools of jobs may use.
+/// Permissions of the tools of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobToolsConfig {
     /// Model for likeness, as the archive's; absent: an installed one.
@@ -346,7 +346,7 @@ impl Default for AuditConfig {
     }
 }
 
-/// Which frames a language model looks at in a heartbeat.
+/// Settings for the frames that a language model looks at in a heartbeat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookConfig {
     pub cameras: LookedAt,
@@ -372,7 +372,7 @@ pub struct MemoryConfig {
     pub usual: Vec<PathBuf>,
 }
 
-/// Where the agent serves its API.
+/// Settings of the agent's API.
 #[derive(Debug, Clone)]
 pub struct AgentApiConfig {
     pub socket: PathBuf,
@@ -457,7 +457,7 @@ pub struct ModelsConfig {
 impl ModelsConfig {
     /// Lists the folders of model files: the configured one, else the user's own and the box's.
     ///
-    /// The first folder that has a model wins; new ones go to the first.
+    /// The first folder that has a model is used; new models are stored in the first.
     #[must_use]
     pub fn folders(&self) -> Vec<PathBuf> {
         match &self.dir {

@@ -9,7 +9,7 @@
 pub struct DemoOptions {
     /// Length in seconds, 1 to 86 400.
     pub seconds: u32,
-    /// Seed: decides who passes when, and what they wear.
+    /// Seed: decides the times and the clothes of the figures.
     pub seed: u64,
     /// Width in pixels, 160 to 3840, even.
     pub width: u32,

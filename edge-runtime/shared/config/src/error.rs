@@ -42,9 +42,9 @@ pub struct ConfigError {
     pub key: String,
     /// The value that was found, secrets as `***`; absent for a missing key.
     pub found: Option<String>,
-    /// What is wrong, in one phrase.
+    /// The mistake, in one phrase.
     pub problem: String,
-    /// What to do about it, in one phrase, where more than another value is needed.
+    /// Remedy in one phrase, if more than another value is needed.
     pub remedy: Option<String>,
     /// Values or range that would be accepted.
     pub allowed: Option<String>,

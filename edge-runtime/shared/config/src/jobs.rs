@@ -39,7 +39,7 @@ pub struct ScheduleConfig {
     pub notify_failure: bool,
 }
 
-/// What a schedule runs.
+/// Work of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduledWork {
     /// File of a plan.

@@ -39,7 +39,7 @@ pub enum Kind {
     Texts,
     /// A list of these words.
     Words(&'static [&'static str]),
-    /// A table or a list with a structure of its own, checked later; its form in words.
+    /// A table or a list with its own structure, checked later; its form in words.
     Structure(&'static str),
     /// Path of a file, or the structure itself.
     FileOrStructure,
@@ -51,7 +51,7 @@ pub struct Key {
     /// Path; `*` stands for a name that the user chooses.
     pub path: &'static str,
     pub kind: Kind,
-    /// Default, as one would write it in a variable; absent when there is none.
+    /// Default, as written in a variable; absent when there is none.
     pub default: Option<&'static str>,
 }
 
@@ -350,8 +350,8 @@ pub fn find(path: &[&str]) -> Option<&'static Key> {
     KEYS.iter().find(|k| matches(k.path, path))
 }
 
-/// Lists the names that may stand directly below `path`; `*` where the user chooses the name. Empty
-/// when `path` is no section.
+/// Lists the names that are allowed directly below `path`; `*` where the user chooses the name.
+/// Empty when `path` is not a section.
 #[must_use]
 pub fn children(path: &[&str]) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();

@@ -1,6 +1,6 @@
 //! The layers of a configuration: file, environment, flags; the later wins.
 //!
-//! - Each variable and each flag is a layer of its own, so figment's metadata names the one that a
+//! - Each variable and each flag is a separate layer, so figment's metadata names the one that a
 //!   value came from.
 //! - Values of variables are read as the declared kind of their key, so an all-digit password stays
 //!   text.
@@ -233,7 +233,7 @@ fn typed(path: &[&str], text: &str) -> Value {
             text.to_owned()
         }
     };
-    // Anything that is no TOML value stays text; the check that follows says what is wanted.
+    // Anything that is not a TOML value stays text; the check that follows says what is wanted.
     toml::from_str::<Dict>(&format!("value = {literal}"))
         .ok()
         .and_then(|mut d| {

@@ -66,8 +66,7 @@ pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
     }
 }
 
-/// Reads what is usable: defaults stand in the place of wrong values, and of a file that is no
-/// TOML.
+/// Reads the usable part: defaults replace wrong values, and a file that is not TOML.
 ///
 /// For commands that need little of it, such as the path of a socket. Returns the errors too.
 #[must_use]
@@ -111,7 +110,7 @@ pub struct Report {
 /// Inspects a configuration and the sections left out of it.
 pub type Inspector<'l> = &'l dyn Fn(&Config, &SkippedSections) -> Findings;
 
-/// What an [`Inspector`] finds.
+/// Findings of an [`Inspector`].
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Errors that keep a daemon from starting, by key; [`check()`] adds where they were written.

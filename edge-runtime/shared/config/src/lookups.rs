@@ -131,7 +131,7 @@ pub(crate) fn is_lookup_name(name: &str) -> bool {
 }
 
 /// Replaces each `{NAME}` of a template by what `fill` gives for it, in one pass: what is filled in
-/// is not read again. A brace without a name behind it, as in JSON, stays.
+/// is not read again. A brace without a name after it, as in JSON, stays.
 ///
 /// # Errors
 /// The first error of `fill`.
@@ -181,7 +181,7 @@ pub struct HttpLookup {
     /// Headers by name.
     pub headers: BTreeMap<String, HeaderValue>,
     pub answer: Extraction,
-    /// Confidence of an answer, where none stands in it.
+    /// Confidence of an answer that states none.
     pub confidence: f64,
     /// JSON pointer of the confidence in the answer.
     pub confidence_at: Option<String>,
@@ -211,7 +211,7 @@ pub enum HeaderValue {
     File(PathBuf),
 }
 
-/// Which part of an answer counts, and as what.
+/// Part of a response that is the answer, and its type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extraction {
     /// JSON pointer, such as `/vehicle/status`.

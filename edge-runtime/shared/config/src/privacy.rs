@@ -17,7 +17,7 @@ use crate::config::Config;
 /// Smallest cross product of two sides of a region; below it all corners are on one line.
 const MIN_CROSS: f64 = 1e-6;
 
-/// Why corners are no region of a privacy mask.
+/// Why corners are not a region of a privacy mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; allowed: {allowed}")]
 pub struct RegionError {
@@ -124,7 +124,7 @@ impl PrivacyMasks {
     }
 }
 
-/// Whether two addresses are equal but for their credentials.
+/// Whether two addresses are equal apart from their credentials.
 fn is_equal(a: &Address, b: &Address) -> bool {
     match (a, b) {
         (
@@ -183,7 +183,7 @@ fn host(address: &Address) -> Option<String> {
     })
 }
 
-/// The path without links; as written where it is not there.
+/// The path without links; as written if it is not there.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

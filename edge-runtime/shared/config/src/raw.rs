@@ -30,7 +30,7 @@ pub(crate) struct Read {
     pub(crate) named: BTreeSet<String>,
     /// Sections that were written without a key.
     pub(crate) empty: BTreeSet<String>,
-    /// Absent where no file was read.
+    /// Absent if no file was read.
     pub(crate) file: Option<LoadedFile>,
 }
 

@@ -145,7 +145,7 @@ const SECRET_WORDS: [&str; 20] = [
     "secret_key",
     "authorization",
 ];
-/// Words that may stand between such a word and its secret.
+/// Words that may be between such a word and its secret.
 const BETWEEN: [&str; 6] = ["is", "ist", "are", "=", ":", ":="];
 /// Well-known prefixes of keys.
 const KEY_BEGINNINGS: [&str; 17] = [
@@ -173,12 +173,12 @@ const BETWEEN_WORDS: u8 = 6;
 /// Least characters of such a key.
 const KEY_CHARS: usize = 16;
 
-/// Replaces each credential in a user's text by [`MASK`]; `None` where there is none.
+/// Replaces each credential in a user's text by [`MASK`]; `None` if there is none.
 ///
 /// Hidden are: the login of an address; the value of an option with a secret's name (`password=…`);
 /// the text after the word for a secret, where it is written as one (`password: …`, `token "…"`) or
 /// looks like one (a digit, a sign, or capitals inside); the text after `Bearer`; keys with a
-/// well-known prefix. Everything else stays as it was, and hidden text is not changed again.
+/// well-known prefix. Everything else stays unchanged, and hidden text is not changed again.
 #[must_use]
 pub fn said(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
@@ -198,7 +198,7 @@ pub fn said(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// What the word before means for the next one.
+/// Meaning of a word for the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Other,
@@ -248,7 +248,7 @@ fn redact_word(word: &str, before: Before) -> (String, Before) {
     (word.to_owned(), after_word(word, bare, before))
 }
 
-/// Masks a word where the words before make a secret likely; `None` where it is none.
+/// Masks a word where the words before make a secret likely; `None` if it is none.
 fn redact_expected(word: &str, bare: &str, before: Before) -> Option<(String, Before)> {
     if !matches!(before, Before::Perhaps | Before::Surely) {
         return None;
@@ -259,7 +259,7 @@ fn redact_expected(word: &str, bare: &str, before: Before) -> Option<(String, Be
     if bare == MASK {
         return Some((word.to_owned(), Before::Other));
     }
-    // Quoted text is meant as it stands.
+    // Quoted text is taken literally.
     let quoted = word.starts_with(QUOTES) || word.starts_with(['“', '„']);
     // Another word for it comes first: "password token: …".
     let is_label = word.ends_with([':', '='])
@@ -268,7 +268,7 @@ fn redact_expected(word: &str, bare: &str, before: Before) -> Option<(String, Be
     is_secret.then(|| mask_value(word))
 }
 
-/// Masks a secret behind its own word, with or without quotes around that: `password=x`,
+/// Masks a secret after its own word, with or without quotes around that: `password=x`,
 /// `"token":"x"`.
 fn redact_pair(word: &str) -> Option<(String, Before)> {
     for (at, sign) in word.match_indices(['=', ':']) {
@@ -318,7 +318,7 @@ fn after_word(word: &str, bare: &str, before: Before) -> Before {
     }
 }
 
-/// Masks a value, but for the quotes and punctuation around it.
+/// Masks a value, without the quotes and punctuation around it.
 fn mask_value(value: &str) -> (String, Before) {
     let inside = value.trim_start_matches(['"', '\'', '`', '“', '„', '(']);
     let head = value.get(..value.len() - inside.len()).unwrap_or_default();

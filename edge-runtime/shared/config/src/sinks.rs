@@ -63,7 +63,7 @@ impl Default for SinksConfig {
     }
 }
 
-/// Where a secret is read when it is used.
+/// Source from which a secret is read when it is used.
 #[derive(Debug, Clone)]
 pub enum SecretSource {
     /// The configuration itself.

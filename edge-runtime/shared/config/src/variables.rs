@@ -1,6 +1,6 @@
 //! Notes about environment variables that look misspelt.
 //!
-//! - A variable with this program's prefix that is no key and that no program reads.
+//! - A variable with this program's prefix that is not a key and that no program reads.
 //! - A section that only variables name, like a name of the file.
 //! - Not here: an unknown key with two underscores, which is an error like one of the file.
 

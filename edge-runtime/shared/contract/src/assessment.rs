@@ -14,7 +14,7 @@ pub const MAX_ASSESSMENT_LABEL: usize = 64;
 /// Most fields of [`Assessment::fields`], as of a look-up that reads fields.
 pub const MAX_ASSESSMENT_FIELDS: usize = 16;
 
-/// What somebody says about an event. It is part of the record `assessed` of that event.
+/// An assessment of an event. It is part of the record `assessed` of that event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Assessment {
     pub by: Assessor,
@@ -22,8 +22,8 @@ pub struct Assessment {
     /// Class that the object really has; only with the answer `correct`, without `fields`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Values that a person entered, by the names of [`Assessor::Chain`]'s `fields`, `code` and
-    /// `text`; only with the answer `correct`, without `label`.
+    /// Values that a person entered, by the names of the chain's `fields`, `code` and `text`; only
+    /// with the answer `correct`, without `label`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
     /// One line: what was seen, or why there is no answer.
@@ -107,7 +107,7 @@ pub enum ChainResult {
 /// A person who answered a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Person {
-    /// Name as the client gave it; nobody verified it.
+    /// Name as the client gave it; it is not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub via: Via,

@@ -87,7 +87,7 @@ pub struct BackendBench {
     /// Peak memory of the process in megabytes; absent where several back ends shared it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_mb: Option<f64>,
-    /// Copies of whole tensors in one run, where that is known.
+    /// Copies of whole tensors in one run, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_copies: Option<u32>,
 }

@@ -26,7 +26,7 @@ pub struct Backtest {
     pub pictures: bool,
 }
 
-/// What a pipeline would have counted and reported.
+/// Counts and events that a pipeline would have reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BacktestReport {
     /// Why nothing was replayed; the rest is empty then.
@@ -54,7 +54,7 @@ pub struct BacktestReport {
     /// Settings that have no effect as meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<PipelineWarning>,
-    /// What the replay could not take into account, one sentence each.
+    /// Limits of the replay, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
 }

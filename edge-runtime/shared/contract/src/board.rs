@@ -25,9 +25,9 @@ pub struct BoardReport {
     pub drives: Vec<BoardDrive>,
     pub watchdogs: Vec<BoardWatchdog>,
     pub leds: Vec<BoardLed>,
-    /// What is wrong with the board, or could be better.
+    /// Problems of the board, and advice.
     pub findings: Vec<BoardFinding>,
-    /// What can't be known on this board.
+    /// Values that are unknown on this board.
     pub unknown: Vec<BoardUnknown>,
     /// Samples of the last minute, the oldest first.
     pub minute: Vec<BoardPoint>,
@@ -92,7 +92,7 @@ pub struct BoardTemperature {
     pub critical_at_celsius: Option<f64>,
 }
 
-/// What slows the board down; a member is absent where that can't be known.
+/// Causes that slow the board down; a member is absent if that can't be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BoardThrottling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub struct BoardThrottling {
 }
 
 impl BoardThrottling {
-    /// Whether any cause is active; `None` where none of them can be known.
+    /// Whether any cause is active; `None` if none of them can be known.
     #[must_use]
     pub fn is_active(&self) -> Option<bool> {
         let causes = [self.thermal, self.over_current, self.under_voltage];
@@ -206,7 +206,7 @@ pub struct BoardSwap {
     pub kind: BoardSwapKind,
 }
 
-/// What a swap area lies on.
+/// Storage of a swap area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BoardSwapKind {
@@ -279,7 +279,7 @@ pub struct BoardLed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardFinding {
     pub level: FindingLevel,
-    /// What was found, in one sentence.
+    /// The finding, in one sentence.
     pub what: String,
     /// Command or action that helps.
     pub remedy: String,

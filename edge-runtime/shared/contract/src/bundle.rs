@@ -119,7 +119,7 @@ pub struct JobBundle {
 /// Both texts of the box in a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignedManifest {
-    /// Content of `manifest.json`: a [`BundleManifest`] as canonical JSON.
+    /// Content of `manifest.json`: a `BundleManifest` as canonical JSON.
     pub manifest: String,
     /// Content of `signature.json`.
     pub signature: String,

@@ -22,7 +22,7 @@ pub struct CameraTrialReport {
     /// Classes that were counted; empty for all.
     pub classes: Vec<String>,
     pub candidates: Vec<TrialCandidate>,
-    /// Index of the proposed candidate; absent where the trial can't tell.
+    /// Index of the proposed candidate; absent if the trial can't tell.
     pub proposed: Option<usize>,
     /// Why it is proposed, or why none is; sentences.
     pub reason: String,

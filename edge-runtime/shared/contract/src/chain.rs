@@ -96,14 +96,14 @@ impl ChainReport {
 pub struct ChainPart {
     pub first: EventSeq,
     pub last: EventSeq,
-    /// What the first record is proven by.
+    /// Proof of the first record.
     pub start: ChainStart,
     /// Set when the first record does not follow from what should prove it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<ChainBreak>,
 }
 
-/// What the first record of a part is proven by.
+/// Proof of the first record of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainStart {

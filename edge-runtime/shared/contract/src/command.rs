@@ -43,7 +43,7 @@ pub enum Operation {
         /// Remark to keep in the journal, one line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
-        /// Name of the person; nobody verifies it.
+        /// Name of the person; it is not verified.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },

@@ -29,7 +29,7 @@ pub struct CoverageSpan {
     pub watch: Watched,
 }
 
-/// What a pipeline watched, and what it could tell.
+/// What a pipeline watched, and what it could report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Watched {
     pub source: SourceId,
@@ -46,7 +46,7 @@ pub struct Watched {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WatchedDetector {
     pub model: String,
-    /// Classes that it could tell; empty for one that knows no classes, such as `motion`.
+    /// Classes that it could report; empty for one that knows no classes, such as `motion`.
     pub classes: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ pub enum SpanEnd {
     Unknown,
 }
 
-/// What is known about a range of time.
+/// Coverage of a range of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CoverageReport {
     /// Start of the range, milliseconds since 1970-01-01T00:00:00Z.

@@ -134,7 +134,7 @@ pub enum EmailBody {
     Plain {
         text: String,
     },
-    /// HTML, with pictures as parts of their own.
+    /// HTML, with pictures as separate parts.
     Html {
         /// The HTML document.
         html: String,
@@ -264,7 +264,7 @@ pub const MAX_MQTT_PAYLOAD: usize = 256 * 1024;
 /// Longest [`MqttMessage::topic`] in bytes.
 pub const MAX_MQTT_TOPIC: usize = 1024;
 
-/// A message for an MQTT broker that the workflow names, over a session of its own.
+/// A message for an MQTT broker that the workflow names, over a separate session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MqttMessage {
     /// Host name or address of the broker.

@@ -33,7 +33,7 @@ pub const MAX_READING_CHARS: usize = 200;
 /// `clip` where `new` announces a clip, and one `assessed` for each assessment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// [`EVENT_SCHEMA`] of the writer.
+    /// Version of the record's schema.
     pub schema: u16,
     /// Id of the event, the same in all its records.
     pub id: EventId,
@@ -53,13 +53,13 @@ pub struct Event {
     /// Pipeline that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineId>,
-    /// SHA-256 (hex) of the pipeline's definition; absent where the box could not store that.
+    /// SHA-256 (hex) of the pipeline's definition; absent if the box could not store that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// How much it matters.
     pub severity: Severity,
     pub body: EventBody,
-    /// What the box decided, and why.
+    /// The box's decision, and its reason.
     pub decision: Decision,
     /// Observations that the decision was computed from.
     pub evidence: Vec<Evidence>,
@@ -94,7 +94,7 @@ pub enum Phase {
     Assessed,
 }
 
-/// What an event is about.
+/// Subject of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventBody {
@@ -107,8 +107,8 @@ pub enum EventBody {
         cause: Option<LossCause>,
         /// One sentence, free of credentials.
         message: String,
-        /// Duration in seconds; set at the end, absent where no frame came: the source was
-        /// replaced, removed or left.
+        /// Duration in seconds; set at the end, absent if no frame came: the source was replaced,
+        /// removed or left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
@@ -125,8 +125,7 @@ pub enum EventBody {
         message: String,
         /// Restarts since the first failure.
         tries: u32,
-        /// Seconds from the first failure until it ran again; set at the end, absent where it did
-        /// not.
+        /// Seconds from the first failure until it ran again; set at the end, absent if it did not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
@@ -139,7 +138,7 @@ pub enum EventBody {
         failures: u64,
         /// One sentence: the step, and its last failure.
         message: String,
-        /// Seconds of source time until it worked again; set at the end, absent where that was not
+        /// Seconds of source time until it worked again; set at the end, absent if that was not
         /// observed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
@@ -200,7 +199,7 @@ pub enum EventBody {
         /// Number of entries; with `chain`, at most.
         count: u64,
         message: String,
-        /// Which records are missing from the journal; absent where none of its records is.
+        /// Which records are missing from the journal; absent if none of its records is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chain: Option<Box<ChainLoss>>,
     },
@@ -273,9 +272,9 @@ pub struct RuleEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reading {
     pub kind: ReadingKind,
-    /// One line, at most 200 characters. It comes from the scene, so nobody vouches for it.
+    /// One line, at most 200 characters. It comes from the scene, so it is not verified.
     pub value: String,
-    /// Score of the reader, `0.0..=1.0`; absent where it gives none.
+    /// Score of the reader, `0.0..=1.0`; absent if it gives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
@@ -290,7 +289,7 @@ pub enum ReadingKind {
     Text,
 }
 
-/// What to do about an event.
+/// Verdict on an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -324,7 +323,7 @@ pub struct Decision {
     pub asks: Option<Asks>,
 }
 
-/// What a second opinion may change about an event. Kept in the event, because the rule may have
+/// Changes that a second opinion may make to an event. Kept in the event, because the rule may have
 /// changed when the opinion comes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Asks {
@@ -352,7 +351,7 @@ pub struct Evidence {
     /// a second opinion is 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// What was read or answered, at most [`MAX_EVIDENCE_DATA`] bytes of JSON.
+    /// Reading or answer, at most 4,096 bytes of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub data: Option<Value>,

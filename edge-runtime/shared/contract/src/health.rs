@@ -31,9 +31,9 @@ pub struct Health {
     pub state: HealthState,
     /// One sentence for each problem.
     pub reasons: Vec<String>,
-    /// One sentence for each fact that is no problem but may surprise: every pipeline is paused or
-    /// stopped, or the configuration file was changed after the start. A runtime that is older than
-    /// this field does not send it.
+    /// One sentence for each fact that is not a problem but may surprise: every pipeline is paused
+    /// or stopped, or the configuration file was changed after the start. A runtime that is older
+    /// than this field does not send it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Version of the runtime.
@@ -52,7 +52,7 @@ pub struct Health {
     /// send it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub review_shares: Vec<crate::review::ReviewShare>,
-    /// What events took of the processor. A runtime that is older than this field does not send it.
+    /// Processor time of events. A runtime that is older than this field does not send it.
     #[serde(default)]
     pub event_times: EventTimes,
     /// Channels that rules may name in `notify`.

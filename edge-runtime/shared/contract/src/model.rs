@@ -32,7 +32,7 @@ pub struct ModelInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Identifies what it computes, by its files as they are now and its manifest. Only of models
-    /// that detect objects or make embeddings; absent where a file can't be read.
+    /// that detect objects or make embeddings; absent if a file can't be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Whether it makes embeddings of pictures.
@@ -68,7 +68,7 @@ pub struct BackendChange {
     pub state: BackendChangeState,
 }
 
-/// State of a [`BackendChange`].
+/// State of a change of the back end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum BackendChangeState {

@@ -48,7 +48,7 @@ pub struct PipelineSpec {
     /// every frame is looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_fps: Option<f64>,
-    /// Its share beside other pipelines while the box is busy or hot.
+    /// Its share relative to other pipelines while the box is busy or hot.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
     /// Writes every annotated frame to a video in the state folder, in parts; `GET …/recording`
@@ -64,9 +64,9 @@ pub struct PipelineSpec {
     /// Ends the pipeline after this many seconds of source time, counted from its first frame; the
     /// frame exactly there is the last one. Replacing the pipeline counts from zero.
     ///
-    /// The count survives restarts of the runtime, including the time between, where the clock
-    /// tells how long it was. A pipeline that has ended stays so until it is resumed. Absent: it
-    /// runs as long as its source.
+    /// The count survives restarts of the runtime, including the time between, if the clock shows
+    /// how long it was. A pipeline that has ended stays so until it is resumed. Absent: it runs as
+    /// long as its source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_after_s: Option<f64>,
     #[serde(default)]
@@ -146,7 +146,7 @@ pub struct LookRate {
     pub wanted_fps: f64,
     /// Frames a second that it looks at.
     pub looked_fps: f64,
-    /// Why it looks at fewer than it wants; absent where it does not.
+    /// Why it looks at fewer than it wants; absent if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<RateLimit>,
 }
@@ -249,7 +249,7 @@ pub struct PipelineWarning {
     pub message: String,
 }
 
-/// Kind of a [`PipelineWarning`].
+/// Kind of a pipeline's warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
@@ -284,8 +284,7 @@ pub struct PipelineResults {
     pub source_s: f64,
     /// Wall time since the first frame, in seconds.
     pub elapsed_s: f64,
-    /// Seconds of source time left of `stop_after_s` at the last frame; absent where nothing ends
-    /// it.
+    /// Seconds of source time left of `stop_after_s` at the last frame; absent if nothing ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_s: Option<f64>,
     /// When tracks, lines, zones and events began to be counted: at the first frame. A camera's
@@ -303,7 +302,7 @@ pub struct PipelineResults {
     pub events: u64,
     /// Events too weak for the journal.
     pub discarded: u64,
-    /// What else a rule watched for and that made no event.
+    /// Observations of a rule that made no event.
     #[serde(default, skip_serializing_if = "SuppressedCounts::is_zero")]
     pub suppressed: SuppressedCounts,
     /// How often an object was ignored, because too many were in a zone or a picture at once.
@@ -323,7 +322,7 @@ pub struct PipelineResults {
     pub outputs: serde_json::Value,
 }
 
-/// What a rule watched for and that made no event, by the reason.
+/// Observations of a rule that made no event, by the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct SuppressedCounts {
     /// During the cool-down of the rule.

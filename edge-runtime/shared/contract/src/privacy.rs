@@ -20,7 +20,7 @@ pub const MAX_CLASSES: usize = 32;
 /// A polygon: its corners as fractions of the picture's width and height, from the upper left.
 pub type Region = Vec<[f64; 2]>;
 
-/// What stands in the place of masked pixels.
+/// What replaces masked pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaskFill {

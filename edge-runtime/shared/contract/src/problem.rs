@@ -35,7 +35,7 @@ pub struct Problem {
 const ALLOWED_SHOWN: usize = 20;
 
 /// Appends what is allowed to a sentence: the first few values and the one that was probably meant,
-/// nothing where none are given.
+/// nothing if none are given.
 #[must_use]
 pub fn with_allowed(wrong: String, allowed: &[String], nearest: Option<&str>) -> String {
     let meant = nearest.map_or(String::new(), |name| format!("; did you mean {name:?}?"));

@@ -12,7 +12,7 @@ pub const MAX_REVIEWS: usize = 1000;
 /// Most answers about events of one rule that are kept for its calibration and for narrowing it.
 pub const MAX_RULE_ANSWERS: usize = 500;
 
-/// A rule too many of whose events of the last day need a person.
+/// A rule of which too many events of the last day need a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReviewShare {
     pub pipeline: PipelineId,

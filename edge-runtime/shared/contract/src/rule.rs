@@ -77,7 +77,7 @@ pub struct RuleSpec {
     /// severity `critical` they may raise a verdict, but never lower it.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub calibrate: bool,
-    /// Clip that its events keep beside their pictures; absent: none.
+    /// Clip that its events keep in addition to their pictures; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipSpec>,
     /// Sources that decide about its events, instead of the box alone and a second opinion.
@@ -195,7 +195,7 @@ pub struct ClipSpec {
     pub made_of: ClipMaterial,
 }
 
-/// What a clip is made of.
+/// Material of a clip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClipMaterial {

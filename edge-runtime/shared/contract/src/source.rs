@@ -184,7 +184,7 @@ impl DecoderChoice {
     }
 }
 
-/// What decodes the video of a source.
+/// Decoder of a source's video.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DecoderStatus {
     /// GStreamer element, such as `nvv4l2decoder`.
@@ -326,7 +326,7 @@ pub struct SourceStatus {
     /// Its privacy mask, which only the configuration file sets; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacyStatus>,
-    /// What decodes its video, since the first frame; absent for pictures and the demo scene.
+    /// Decoder of its video, since the first frame; absent for pictures and the demo scene.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoder: Option<DecoderStatus>,
     pub counters: SourceCounters,

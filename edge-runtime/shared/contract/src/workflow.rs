@@ -173,7 +173,7 @@ pub struct DryRun {
     pub file: Option<String>,
 }
 
-/// What a pipeline would have counted and reported.
+/// Counts and events that a pipeline would have reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct DryRunReport {
     /// Model and back end that were used, such as `yolox-nano on rten`.
@@ -184,8 +184,8 @@ pub struct DryRunReport {
     /// Counts. `events` is the sum of the events below and those left out.
     pub results: PipelineResults,
     /// Processor time of all other threads meanwhile, in seconds: decoding. 0 where another
-    /// pipeline takes the frames of this source anyway; absent where pipelines ran on other sources
-    /// only, or only the one that this one replaces.
+    /// pipeline takes the frames of this source anyway; absent if pipelines ran only on other
+    /// sources, or only the one that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_s: Option<f64>,
     /// Frames a second that it would have looked at if it had kept up with its source: more than it

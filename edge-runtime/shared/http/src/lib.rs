@@ -8,7 +8,7 @@
 //! - The number of connections is bounded, and no peer holds all of them.
 //! - A socket never has wider permissions than asked for, and is never taken from a living server.
 //!
-//! Not here: routes, and who may use them.
+//! Not here: routes, and their permissions.
 
 pub mod body;
 pub mod deadlines;

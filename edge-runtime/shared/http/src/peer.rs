@@ -11,12 +11,12 @@ pub enum Peer {
     /// A process on this machine, by the credentials of its Unix socket.
     Process {
         uid: u32,
-        /// Absent where the system does not tell it.
+        /// Absent if the system does not report it.
         pid: Option<i32>,
     },
     /// A TCP client.
     Address(IpAddr),
-    /// The system does not tell.
+    /// The system does not report it.
     Unknown,
 }
 

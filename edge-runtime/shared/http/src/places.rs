@@ -4,7 +4,7 @@
 //! - One process holds at most [`PlaceLimits::process`].
 //! - Processes of root and of the server's own user may use every place; all others leave
 //!   [`PlaceLimits::reserved`] of them free, and one user holds at most [`PlaceLimits::user`].
-//! - A connection that has to show a token first waits in a pool of its own of
+//! - A connection that has to show a token first waits in its own pool of
 //!   [`PlaceLimits::unproven`]. When that is full, the oldest of it is closed: connections without
 //!   the token never keep out one with it.
 //!
@@ -277,7 +277,7 @@ impl ConnectionPlace {
         true
     }
 
-    /// Waits until the connection has to go for a newer one; pending forever where it has a place.
+    /// Waits until the connection must end for a newer one; never ready while it has a place.
     pub(crate) async fn closed(&self) {
         match &self.0.unproven {
             Some(unproven) => unproven.closed().await,
@@ -368,7 +368,7 @@ mod tests {
     }
 
     proptest! {
-        /// Random takes and drops: no limit is exceeded, and nothing is counted for ever.
+        /// Random takes and drops: no limit is exceeded, and each count returns to zero.
         #[test]
         fn counts_follow_the_open_connections(
             steps in prop::collection::vec((any::<bool>(), 0_u32..4, 0_i32..5), 0..200),

@@ -1,7 +1,7 @@
 //! Server-sent events: where a client resumes, and the answer itself.
 //!
-//! The header `Last-Event-ID` goes before `after` of the query. No cache keeps an answer of this
-//! kind.
+//! The header `Last-Event-ID` has precedence over `after` of the query. No cache keeps an answer of
+//! this kind.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -113,7 +113,7 @@ impl Batch {
     }
 
     /// Sets the mark of the store: a few bytes about its state after this batch, also kept outside
-    /// the database's file. A batch without one leaves the mark as it is.
+    /// the database's file. A batch without one leaves the mark unchanged.
     #[must_use]
     pub fn mark(mut self, mark: &[u8]) -> Self {
         self.mark = Some(mark.to_vec());

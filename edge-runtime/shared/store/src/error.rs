@@ -44,7 +44,7 @@ pub enum StoreError {
         keyspace: &'static str,
         /// Key in readable form.
         key: String,
-        /// What is wrong, as a phrase.
+        /// The damage, as a phrase.
         why: String,
     },
     /// A newer version wrote it.

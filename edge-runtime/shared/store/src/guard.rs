@@ -1,7 +1,7 @@
 //! Calls into redb that can't take the process down.
 //!
-//! redb checks a file's pages when it opens it, and reports damage; a page that goes bad while the
-//! file is open may still end in a panic. [`call`] turns both into one error.
+//! redb checks a file's pages when it opens it, and reports damage; a page that is damaged while
+//! the file is open may still cause a panic. [`call`] turns both into one error.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,6 +1,6 @@
-//! Records of a keyspace that are JSON behind one version byte.
+//! Records of a keyspace that are JSON after one version byte.
 //!
-//! - A record of a newer version is refused and left as it is ([`NewerFormat`]).
+//! - A record of a newer version is refused and left unchanged ([`NewerFormat`]).
 //! - Any other record that can't be read is `None`: its owner decides what that costs.
 
 use std::path::Path;
@@ -18,7 +18,7 @@ const PAGE: usize = 64;
 pub struct JsonRecords {
     keyspace: Keyspace,
     version: u8,
-    /// What one record is, for the refusal of a newer one.
+    /// Kind of a record, for the refusal of a newer one.
     what: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl JsonRecords {
         }
     }
 
-    /// Serialises a value that has string keys, and no path: one that is not UTF-8 is no JSON.
+    /// Serialises a value that has string keys, and no path: one that is not UTF-8 is not JSON.
     pub fn encode(&self, value: &impl Serialize) -> Vec<u8> {
         let mut bytes = vec![self.version];
         // Plain data: serde_json can't fail on it.

@@ -7,7 +7,7 @@
 //!   stable storage.
 //! - A [`Batch`] is applied whole or not at all, over keyspaces too.
 //! - A damaged record is reported and skipped, never returned and never a panic.
-//! - What a newer version wrote is refused and left as it is ([`NewerFormat`]).
+//! - What a newer version wrote is refused and left unchanged ([`NewerFormat`]).
 //! - Acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]). The
 //!   opener's note about it ([`DiskStore::open_noting`]) is stored in one step with the repair. The
 //!   mark of the last acknowledged batch ([`Batch::mark`]) survives outside the database's file.
@@ -88,7 +88,7 @@ pub struct CorruptRecord {
     pub keyspace: String,
     /// Key within the keyspace.
     pub key: Vec<u8>,
-    /// What is wrong with it, as a phrase.
+    /// The damage, as a phrase.
     pub why: String,
 }
 
@@ -152,7 +152,7 @@ pub trait Store: Send + Sync + Debug {
     /// When it can't be written; the store is poisoned from then on.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Returns the mark of the last acknowledged batch that had one. `None` where it is not known,
+    /// Returns the mark of the last acknowledged batch that had one. `None` if it is not known,
     /// also when it may be of an earlier batch.
     fn mark(&self) -> Option<Vec<u8>> {
         None

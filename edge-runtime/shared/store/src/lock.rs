@@ -64,7 +64,7 @@ fn share(held: Option<&File>, file: &File) -> io::Result<Option<File>> {
     is_same.then(|| held.try_clone()).transpose()
 }
 
-/// Takes the lock of a folder that can't be written: an existing lock file stays as it is, and
+/// Takes the lock of a folder that can't be written: an existing lock file stays unchanged, and
 /// without one there is no lock.
 pub(crate) fn take_existing(folder: &Path) -> Result<Option<File>, StoreError> {
     let mut file = match File::open(folder.join("lock")) {
@@ -94,7 +94,7 @@ fn wait_for(file: &mut File, folder: &Path) -> Result<(), StoreError> {
 /// Returns an error if a process has the store in `folder`. For callers that keep files beside it
 /// and must not touch those of another process.
 pub fn in_use(folder: &Path) -> Option<StoreError> {
-    // No lock file: no process has it, or taking it will tell.
+    // No lock file: no process has it, or the attempt to take it fails.
     let mut file = File::open(folder.join("lock")).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Some(in_use_by(folder, &mut file)),

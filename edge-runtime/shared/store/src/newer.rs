@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Something on disk has a newer format than this build reads. It is left as it is.
+/// Something on disk has a newer format than this build reads. It is left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{path} was written by a newer version of Watchkeeper: {what} has format {found} and this version reads up to {known}; \
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct NewerFormat {
     /// Folder to move away.
     pub path: PathBuf,
-    /// What has the newer format.
+    /// The part with the newer format.
     pub what: String,
     /// Format that was found.
     pub found: String,

@@ -1,6 +1,6 @@
 //! Opening a store in any state.
 //!
-//! A run that ended by a kill or a power cut is no damage: redb goes back to its last durable
+//! A run that ended by a kill or a power cut is not damage: redb returns to its last durable
 //! commit. The rest is a ladder; the second rung is used only after *damage*, not after a refusal
 //! of the system or a newer version ([`crate::format`]):
 //!
@@ -51,7 +51,7 @@ pub enum OpenOutcome {
     /// Beyond repair: set aside, and started again with the records that could still be read.
     /// Records were lost.
     Quarantined {
-        /// Where the damaged files are now.
+        /// Present location of the damaged files.
         to: PathBuf,
         why: String,
         /// Records that could still be read, and are in the new store.

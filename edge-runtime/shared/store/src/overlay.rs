@@ -74,7 +74,7 @@ impl Overlay {
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads one page: the written one, else that of the file, with zeros behind its end.
+    /// Reads one page: the written one, else that of the file, with zeros after its end.
     fn page(&self, state: &State, number: u64) -> io::Result<Box<[u8; PAGE]>> {
         if let Some(page) = state.written.get(&number) {
             return Ok(page.clone());

@@ -1,6 +1,6 @@
 //! The records of a store whose disk accepts no write.
 //!
-//! - The disk is left as it is: what opening has to repair is repaired in memory.
+//! - The disk is left unchanged: what opening has to repair is repaired in memory.
 //! - Files that can't be read, for damage or any other reason, give an empty store that is not
 //!   complete. Repairing and reporting damage is left to the next opening for writing.
 //! - Holds the folder's lock where the disk has a lock file. Without one, another process may
@@ -65,7 +65,7 @@ impl ReadOnlyStore {
         Self::open_locked(held, root, options)
     }
 
-    /// Opens like [`Self::open`], with the lock `held` where there is one.
+    /// Opens like [`Self::open`], with the lock `held` if there is one.
     pub(crate) fn open_locked(
         held: Option<File>,
         root: &Path,

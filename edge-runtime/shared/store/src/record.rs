@@ -29,7 +29,7 @@ pub enum BadRecord {
     /// Sound, and of a newer format than this build knows.
     #[error("format {0} was written by a newer version")]
     Newer(u16),
-    /// What is wrong with it, as a phrase.
+    /// The damage, as a phrase.
     #[error("{0}")]
     Damaged(String),
 }

@@ -7,7 +7,7 @@ use crate::error::StoreError;
 pub struct Waiting {
     /// The last refusal, with its remedy.
     pub why: String,
-    /// Bytes that have to be free on a full disk; `None` where the disk is read-only.
+    /// Bytes that have to be free on a full disk; `None` if the disk is read-only.
     pub needed: Option<u64>,
 }
 

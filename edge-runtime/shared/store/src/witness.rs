@@ -1,6 +1,6 @@
 //! The number and mark of the last durable batch, kept outside the database's file.
 //!
-//! redb treats a last commit that fails its checksum as torn by a power cut, and silently goes back
+//! redb treats a last commit that fails its checksum as torn by a power cut, and silently returns
 //! to the one before. That is right for batches that were not acknowledged, but wrong after a
 //! flipped bit or a lying disk. So every batch has a number, and after every sync that number is
 //! written to a file of its own. A greater number there than in the store means that acknowledged
@@ -9,8 +9,8 @@
 //! - The file's number is never ahead of what was synced. When [`Witness::note`] has returned, it
 //!   is durable: the file is written with `O_DSYNC`, its name is synced when it is made, and it
 //!   never grows, so a full disk does not stop it.
-//! - A write that is cut leaves the number before it: the two slots lie in pages of their own and
-//!   take turns.
+//! - A write that is cut leaves the number before it: the two slots lie in their own pages and take
+//!   turns.
 //! - A slot is the number as a record, as in all versions, then number and mark as another one. A
 //!   version that knows no marks leaves the second record as it is, with another number.
 
@@ -110,7 +110,7 @@ impl Witness {
     }
 }
 
-/// Reads the file in `root` and leaves it as it is. Zero without a file.
+/// Reads the file in `root` and leaves it unchanged. Zero without a file.
 pub(crate) fn read(root: &Path) -> Acknowledged {
     let file = File::open(root.join(NAME));
     file.map(|file| latest(&file).0).unwrap_or_default()

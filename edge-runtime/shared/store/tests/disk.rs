@@ -538,7 +538,7 @@ fn newer_record_is_refused_without_loss() {
         &newer,
         &record_of(2, &newer, b"written differently"),
     );
-    // A damaged one beside it, which this build would remove from a store of its own.
+    // A damaged one beside it, which this build would remove from its own store.
     put_raw(root.path(), &full("map", b"a"), b"nonsense");
     let before = raw(root.path());
     let refused = DiskStore::open(root.path(), &Options::default()).unwrap_err();

@@ -111,7 +111,7 @@ pub(super) enum Stage {
     KeyFrameAndTimes,
 }
 
-/// What follows `decodebin` for one kind of stream.
+/// Elements after `decodebin` for one kind of stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Branch {
     /// Media type of the stream.
@@ -126,13 +126,13 @@ pub(super) struct Branch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Description {
     pub(super) head: Vec<Stage>,
-    /// Follow a `decodebin` after the head; empty where the head gives frames.
+    /// Follow a `decodebin` after the head; empty if the head gives frames.
     pub(super) branches: Vec<Branch>,
     /// Whether `decodebin` may choose hardware, for MJPEG and rare formats.
     pub(super) may_use_hardware: bool,
     /// Whether the sink waits for the time of each frame.
     pub(super) sync: bool,
-    /// Whether the sink drops frames that nobody takes in time.
+    /// Whether the sink drops frames that are not taken in time.
     pub(super) drop: bool,
 }
 
@@ -260,7 +260,7 @@ fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> String {
         .join(";")
 }
 
-/// What follows `decodebin`, for each kind of stream that this platform can take from it.
+/// Elements after `decodebin`, for each kind of stream that this platform can take from it.
 fn branches(request: &Request<'_>, platform: &Platform) -> Vec<Branch> {
     let is_live_network = matches!(request.origin, Origin::Rtsp { .. });
     let is_turned = matches!(request.origin, Origin::File { .. }) && platform.has("videoflip");

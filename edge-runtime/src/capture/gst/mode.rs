@@ -72,7 +72,7 @@ pub(super) struct Mode {
     pub(super) rate: Rate,
 }
 
-/// What the source is to deliver.
+/// Pictures that the source must deliver.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Need {
     /// The size in pixels that the address asks for.

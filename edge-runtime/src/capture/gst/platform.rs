@@ -112,7 +112,7 @@ pub(super) const DECODERS: [Decoder; 16] = [
     decoder("libde265dec", Codec::H265, DecoderChoice::Software),
 ];
 
-/// Elements other than decoders that a pipeline has only where they are installed.
+/// Elements other than decoders that a pipeline has only if they are installed.
 const OTHERS: [&str; 7] = [
     "h264parse",
     "h265parse",

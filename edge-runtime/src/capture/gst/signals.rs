@@ -25,7 +25,7 @@ pub(super) struct Signals {
     pub(super) text: AtomicBool,
     /// The server's certificate was rejected.
     pub(super) untrusted: AtomicBool,
-    /// What decodes the stream, once that is decided.
+    /// Decoder of the stream, once it is decided.
     pub(super) decoder: Mutex<Option<RunningDecoder>>,
     /// Buffers that a hardware decoder took since the last picture.
     pub(super) undecoded: AtomicU64,

@@ -26,7 +26,7 @@ pub struct Deps {
     pub notices: Option<NoticeSender>,
     /// Privacy mask of every picture.
     pub privacy: Option<Arc<PrivacyMask>>,
-    /// What an earlier process knew of the camera's view.
+    /// View of the camera that an earlier process knew.
     pub known_view: Option<UsualView>,
     /// Number among the sources of this name, in notices; grows with each replacement.
     pub run: u64,
@@ -140,7 +140,7 @@ pub(super) struct StatusBoard {
     pub(super) lost: Option<(LossCause, String)>,
     pub(super) since: Wall,
     pub(super) blind: Option<Blindness>,
-    /// What is known of the view, at most [`VIEW_INTERVAL`] old while frames come.
+    /// The usual view, at most [`VIEW_INTERVAL`] old while frames come.
     pub(super) known_view: Option<Arc<UsualView>>,
     pub(super) size: Option<[u32; 2]>,
     pub(super) nominal_fps: Option<f64>,

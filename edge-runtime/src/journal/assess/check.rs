@@ -24,7 +24,7 @@ const MAX_NAME: usize = 200;
 pub struct InvalidField {
     pub field: &'static str,
     pub value: String,
-    /// What the value must be.
+    /// Requirement for the value.
     pub why: String,
 }
 

@@ -53,7 +53,7 @@ const RETRY_STUCK: Duration = Duration::from_secs(600);
 pub struct NewClip {
     /// The id that it gets once it is complete.
     pub id: String,
-    /// Where to write it; another video extension is accepted.
+    /// Path to write to; another video extension is accepted.
     pub path: PathBuf,
 }
 
@@ -189,7 +189,7 @@ impl MediaStore {
         let path = self.path_of(&entry);
         // Opening removes what a power cut leaves of it.
         if let Err(error) = durable::replace(&path, jpeg) {
-            // It may be there all the same, without a durable name.
+            // The file may still exist, without a durable name.
             remove(&path);
             return Err(io_at(&path)(error));
         }

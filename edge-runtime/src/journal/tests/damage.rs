@@ -76,7 +76,7 @@ fn gaps(report: &ChainReport) -> Vec<(u64, u64, GapCause, Option<u64>)> {
     .collect()
 }
 
-/// What the stored loss records name.
+/// Losses that the stored loss records name.
 fn named(journal: &Journal) -> Vec<ChainLoss> {
     let events = everything(journal).into_iter();
     events

@@ -67,7 +67,7 @@ pub(super) fn fingerprint_of(spec: &PipelineSpec) -> String {
 /// A moment that another process can compare with its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stamp {
-    /// Identity of the machine's boot; empty where there is none.
+    /// Identity of the machine's boot; empty if there is none.
     pub(super) machine_boot: String,
     /// Milliseconds since the boot, including suspend.
     pub(super) boot_ms: u64,

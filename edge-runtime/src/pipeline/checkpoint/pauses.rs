@@ -4,7 +4,7 @@
 //! - End times are instants, so a change of daylight saving time moves nothing.
 //! - No pause ends by a clock that is not synchronised or estimated.
 //! - Reading an end time waits for no disk.
-//! - An end time without a pause means nothing: a crash between the two loses at most the pause.
+//! - An end time without a pause has no effect: a crash between the two loses at most the pause.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -32,7 +32,7 @@ pub(super) const FOLDER: &str = "states";
 /// Longest wait for the disk when a checkpoint is removed or read.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a run can resume from.
+/// State from which a run can resume.
 #[derive(Debug)]
 pub enum Resume {
     /// The complete state.
@@ -47,7 +47,7 @@ pub enum Resume {
 pub struct RestoredCheckpoint {
     pub resume: Resume,
     pub saved_at: Wall,
-    /// Time since it was saved; `None` where no clock shows it.
+    /// Time since it was saved; `None` if no clock shows it.
     pub away: Option<Duration>,
 }
 

@@ -13,7 +13,7 @@ use watchkeeper_contract::id::PipelineId;
 /// Pause before a failed removal is retried.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is to be done to a file.
+/// Pending operation on a file.
 #[derive(Debug)]
 pub(super) enum WriteOp {
     Write(Vec<u8>),

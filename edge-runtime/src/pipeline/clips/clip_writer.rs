@@ -1,4 +1,4 @@
-//! Writes one clip on a thread of its own.
+//! Writes one clip on its own thread.
 //!
 //! - A sender of frames waits for the encoder only if it asks to ([`ClipWriter::push`]).
 //! - Every event of the clip gets exactly one report, even if the encoder, the disk or this code

@@ -2,7 +2,7 @@
 //!
 //! A clip is encoded from small JPEGs of the frames that the pipeline takes. So cameras with single
 //! pictures or rare key frames have a pre-roll too, and the memory of a pipeline does not depend on
-//! a camera's bit rate. A rule may ask for the camera's own stream instead, where there is one.
+//! a camera's bit rate. A rule may ask for the camera's own stream instead, if there is one.
 //!
 //! - Nothing is kept unless a rule asks for clips.
 //! - An event whose `new` record announces a clip gets one `clip` record, here or at the next
@@ -153,7 +153,7 @@ impl Clips {
             tap.see(frame, at);
         }
         self.push_packets(frame.recorded);
-        // A frame behind a gap belongs to no open clip. A frame shortly after the end does: a slow
+        // A frame after a gap belongs to no open clip. A frame shortly after the end does: a slow
         // camera has no other frame of the last moments.
         self.close_those(|active| active.span.until + MARGIN < at);
         if !self.needs_pictures() {

@@ -30,7 +30,7 @@ pub(super) fn ask(settings: &ModelSettings, child: &ChildProgram) -> Vec<Backend
     child
         .ask(SUBCOMMAND, settings, &[], TIMEOUT)
         .unwrap_or_else(|error| {
-            // The part of this program is there all the same.
+            // The part of this program is there in any case.
             let without = availability::list_unopened();
             let reason = error.to_string();
             let states = without.into_iter().map(|mut state| {

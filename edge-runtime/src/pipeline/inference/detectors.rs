@@ -121,7 +121,7 @@ impl Detectors {
         ModelsInUse(models.collect())
     }
 
-    /// The classes that a model tells apart; empty for one that knows none. `None` for a model that
+    /// The classes that a model knows; empty for a model without classes. `None` for a model that
     /// is not open.
     #[must_use]
     pub fn classes(&self, model: &str) -> Option<Vec<String>> {

@@ -1,8 +1,8 @@
 //! Opens the models of this box with the configured back end, threads and folders.
 //!
 //! - Every pipeline asks with the same settings, so equal models share one session.
-//! - The daemon loads only files that a child process has loaded before ([`first_load`]), but for
-//!   TensorRT: it reads files in processes of its own.
+//! - The daemon loads only files that a child process has loaded before ([`first_load`]). The
+//!   exception is TensorRT, which reads files in its own processes.
 //! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
 //!   ([`backend_changes`]), but not to one that was measured as slower ([`fastest`]). Commands
 //!   begin with the fastest one.
@@ -35,9 +35,9 @@ use super::settings::ModelSettings;
 pub struct Models {
     pool: DetectorPool,
     settings: ModelSettings,
-    /// Absent where a crash costs only this process: files and libraries are opened in it.
+    /// Absent if a crash costs only this process: files and libraries are opened in it.
     first_loads: Option<Arc<FirstLoads>>,
-    /// Absent where the back end is not chosen by measurements.
+    /// Absent if the back end is not chosen by measurements.
     fastest: Option<Fastest>,
     /// Absent where back ends stay.
     changes: Option<Arc<BackendChanges>>,

@@ -36,7 +36,7 @@ pub struct ModelSettings {
     library_folders: Vec<PathBuf>,
     pub(super) state_dir: PathBuf,
     /// Whether a child process checks a model with these settings. It leaves TensorRT out: engines
-    /// are built in processes of their own, which need more than a check may use.
+    /// are built in their own processes, which need more than a check may use.
     #[serde(skip)]
     is_check: bool,
 }
@@ -141,7 +141,7 @@ impl ModelSettings {
         }
     }
 
-    /// Where TensorRT's shim and engines lie.
+    /// Locations of TensorRT's shim and engines.
     pub(super) fn trt_settings(&self) -> TrtSettings {
         TrtSettings {
             library: self.trt_library.clone(),
@@ -202,7 +202,7 @@ impl ModelSettings {
         files.insert(0, path);
         let stamps = files.iter().map(|path| {
             let file = std::fs::metadata(path).map(|file| (file.size(), file.mtime()));
-            // A run sees the folder of libraries by a link of its own.
+            // A run sees the folder of libraries by its own link.
             let path = path.canonicalize();
             format!("{path:?} {file:?}")
         });

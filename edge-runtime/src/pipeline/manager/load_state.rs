@@ -15,7 +15,7 @@ use crate::load::{HeatPolicy, Level, MIN_FPS, Step};
 use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 use crate::pipeline::worker::Worker;
 
-/// What the manager remembers of heat.
+/// The manager's state of load shedding.
 #[derive(Debug, Default)]
 pub(super) struct LoadState {
     pub(super) policy: HeatPolicy,
@@ -78,7 +78,7 @@ impl LoadState {
 }
 
 impl Shedding {
-    /// The record that ends the event, with a message of its own.
+    /// The record that ends the event, with its own message.
     pub(super) fn end_with(self, message: String) -> BoxRecord {
         Self { message, ..self }.end(Level::NONE)
     }

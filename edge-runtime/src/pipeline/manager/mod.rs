@@ -101,7 +101,7 @@ pub struct Parts {
     pub checkpoints: Arc<CheckpointStore>,
     /// When each pipeline watched.
     pub coverage: Arc<CoverageLedger>,
-    /// What detectors reported in the last day.
+    /// Detections of the last day.
     pub history: Arc<DetectionHistory>,
     /// Folders below which a dry run may read files.
     pub dry_run_roots: Vec<PathBuf>,

@@ -14,7 +14,7 @@ use watchkeeper_contract::source::{Blindness, LossCause};
 
 use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 
-/// What happened to a source.
+/// Change of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// It stopped delivering.

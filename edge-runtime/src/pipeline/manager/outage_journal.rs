@@ -2,7 +2,7 @@
 //!
 //! - The records of one outage keep their order.
 //! - Notices of a source that was replaced or deleted are dropped.
-//! - A decoder on the processor in place of hardware is an event of its own, without duration.
+//! - A decoder on the processor in place of hardware is a separate event, without duration.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -22,7 +22,7 @@ use crate::pipeline::checkpoint::RestoredCheckpoint;
 /// Longest wait of a pause or resume for the pipeline, so that the answer shows its new state.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a user, or the end of a pause, asks of a pipeline.
+/// Request of a user, or of the end of a pause, to a pipeline.
 #[derive(Debug, Clone, Copy)]
 enum PauseChange {
     Pause {
@@ -62,7 +62,7 @@ impl Manager {
     pub fn end_pauses(&self) {
         let quality = clock::wall().quality;
         for id in self.parts.pauses.due(clock::now(), quality) {
-            // What changes it now takes a while; the next call ends the pause.
+            // A change of it is in progress; the next call ends the pause.
             let Some(_lock) = self.change_locks.acquire_within(&id, Duration::ZERO) else {
                 continue;
             };

@@ -120,14 +120,14 @@ impl Manager {
         })
     }
 
-    /// What should exist of one kind. Outdated entries are removed from the store.
+    /// Objects of one kind that should exist. Outdated entries are removed from the store.
     fn start_plan<S: Kind>(
         &self,
         file: &[S],
         names: fn(&DeclaredSections) -> &BTreeSet<String>,
         unread: &mut Vec<String>,
     ) -> StartPlan<S> {
-        // Without a file nobody has removed a section.
+        // Without a file, no section was removed.
         let declared = self.parts.declared.as_ref().map(names);
         let is_gone =
             |id: &S::Id| declared.is_some_and(|declared| !declared.contains(&id.to_string()));

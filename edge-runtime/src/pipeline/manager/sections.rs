@@ -93,7 +93,7 @@ pub(super) struct WantedSpec<S> {
     pub(super) intent: Option<(UserIntent, i64)>,
 }
 
-/// What should exist after a start.
+/// Objects that should exist after a start.
 #[derive(Debug)]
 pub(super) struct StartPlan<S: Kind> {
     pub(super) wanted: BTreeMap<S::Id, WantedSpec<S>>,
@@ -104,8 +104,8 @@ pub(super) struct StartPlan<S: Kind> {
     pub(super) stale_intents: Vec<S::Id>,
 }
 
-/// Merges the file with stored specifications and intents. `is_gone` tells a section that was
-/// removed from one that can't be read.
+/// Merges the file with stored specifications and intents. `is_gone` distinguishes a removed
+/// section from an unreadable one.
 pub(super) fn plan_start<S: Kind>(
     file: &[S],
     is_gone: &dyn Fn(&S::Id) -> bool,
@@ -212,7 +212,7 @@ mod tests {
         SourceId::new("gate").unwrap()
     }
 
-    /// Merges where no section was removed.
+    /// Merges if no section was removed.
     fn plan_start(
         file: &[SourceSpec],
         stored: Vec<StoredSpec<SourceSpec>>,
@@ -286,7 +286,7 @@ mod tests {
             (&vec![id()], &vec![id()])
         );
         assert_eq!(gone.sections.fingerprint(&id()), None);
-        // One that never had a section is nobody's override.
+        // One that never had a section overrides none.
         let added = super::plan_start(&[], &|_| true, deployed("b", None), vec![]);
         assert_eq!(uri(&added), Some("b"));
     }

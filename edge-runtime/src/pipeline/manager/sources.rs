@@ -24,7 +24,8 @@ use crate::clock;
 use crate::journal::UserIntent;
 use crate::pipeline::worker::Subscribe;
 
-/// What a source shows: its address, and the mask under which pictures of before are not shown.
+/// Identity of a source's view: its address, and the mask. Earlier pictures are not shown under
+/// another mask.
 fn describe_view(spec: &SourceSpec, privacy: Option<&PrivacyMask>) -> String {
     let address = crate::capture::redact::uri(&spec.uri);
     match privacy {

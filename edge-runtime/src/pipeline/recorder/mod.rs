@@ -58,7 +58,7 @@ pub enum FlushResult {
     Lost,
 }
 
-/// What the last run left to the recorder.
+/// Data that the last run left to the recorder.
 #[derive(Debug, Default)]
 pub struct LastRun {
     /// Records to be stored before any other, in order.
@@ -261,8 +261,7 @@ impl Recorder {
     }
 
     /// Number of events lost: after [`Recorder::end_by`], because they could never be stored, or
-    /// because they found no place. Loss records count them, but for those of
-    /// [`Self::unrecorded`].
+    /// because they found no place. Loss records count them, except those of [`Self::unrecorded`].
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -277,7 +276,7 @@ impl Recorder {
         self.meter.times()
     }
 
-    /// Where threads that encode clips add their processor time.
+    /// Sum to which threads that encode clips add their processor time.
     pub fn clip_time(&self) -> Arc<ProcessorSum> {
         Arc::clone(&self.meter.clips_time)
     }

@@ -1,7 +1,7 @@
 //! The queue before the recorder's thread: its lanes, what lies in it, and the progress.
 //!
-//! - Each lane has a capacity of its own. An event of a pipeline waits for a place, and with
-//!   pictures until the queue has memory for them; one of the runtime is dropped (`Recorder`).
+//! - Each lane has its own capacity. An event of a pipeline waits for a place, and with pictures
+//!   until the queue has memory for them; one of the runtime is dropped (`Recorder`).
 //! - The `new` of an event of the runtime reserves a place for its `end`. Without its `new`, an
 //!   event gets no later record.
 //! - The queue keeps the order of the places.
@@ -114,7 +114,7 @@ pub(super) enum Item {
         lane: Lane,
     },
     /// From this moment events found no place; [`Progress::dropped`] counts them. At most one is
-    /// queued, beside the capacity of the lanes.
+    /// queued, in addition to the capacity of the lanes.
     Dropped(Stamp),
 }
 

@@ -57,7 +57,7 @@ impl StorageError {
         }
     }
 
-    /// What happens next, as the end of a sentence about it.
+    /// The next step, as the end of a sentence about it.
     pub fn outlook(&self) -> String {
         if self.is_waited_for {
             return "they are stored without a restart once the disk accepts writes".to_owned();
@@ -67,7 +67,7 @@ impl StorageError {
     }
 }
 
-/// What the recorder does next.
+/// Next step of the recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
     /// Free this many bytes and retry.

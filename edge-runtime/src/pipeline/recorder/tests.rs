@@ -139,7 +139,7 @@ fn report_over_a_refusing_store_is_dropped_and_counted() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let (recorder, journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
     store.writes.blow_at(1);
-    // The thread holds a group beside the queue.
+    // The thread holds a group in addition to the queue.
     let sent = MAX_BOX_EVENTS + 2 * MAX_PIPELINE_EVENTS;
     for _ in 0..sent {
         assert!(recorder.report(outage("waits")));
@@ -152,7 +152,7 @@ fn report_over_a_refusing_store_is_dropped_and_counted() {
     assert!(recorder.report(outage("has a place again")));
     assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
 
-    // The thread may take its group between two reports, so the loss stands anywhere among them.
+    // The thread may take its group between two reports, so the loss may be anywhere among them.
     let stored = all_events(&journal);
     let losses = stored.iter().filter_map(|event| match &event.body {
         EventBody::Loss { count, .. } => Some(*count),

@@ -61,7 +61,7 @@ struct Line {
     why: String,
 }
 
-/// What the file held at the start.
+/// Content of the file at the start.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Nothing,

@@ -70,7 +70,7 @@ pub struct FrameOutcome {
     pub processed: Option<ProcessedFrame>,
 }
 
-/// What the workflow and the rules made of one frame.
+/// Result of the workflow and the rules for one frame.
 #[derive(Debug)]
 pub struct ProcessedFrame {
     /// Whether the frame shows an object that a tracker follows or a rule reads.
@@ -218,7 +218,7 @@ impl Run {
         self.rules.set_calibrations(by_rule);
     }
 
-    /// What it watches and can tell.
+    /// Objects and events that it watches.
     pub fn watched(&self) -> &Watched {
         &self.watched
     }

@@ -1,6 +1,6 @@
 //! Memory that a frame needs and leaves to the next one.
 //!
-//! - Owns a few shared values; one that nobody else holds any more is overwritten by the next.
+//! - Owns a few shared values; a value without another holder is overwritten by the next.
 //! - Not here: how long others hold a value. One held for long is replaced by new memory.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::pipeline::pixels::FramePixels;
 /// Most values in it: the last frame's, those of a preview and of a frame between.
 const MAX: usize = 4;
 
-/// What the frames of a run share.
+/// Memory that the frames of a run share.
 #[derive(Debug)]
 pub(super) struct FrameMemory {
     /// Name of the picture, as detections know it.
@@ -36,7 +36,7 @@ impl Default for FrameMemory {
 }
 
 impl FrameMemory {
-    /// Gives the decoder back the memory of pictures that nobody shows any more.
+    /// Returns the memory of pictures that are no longer used to the decoder.
     pub(super) fn release_pictures(&mut self) {
         let empty = &self.empty;
         self.pixels.clear(|| FramePixels::new(empty.clone()));
@@ -74,7 +74,7 @@ impl<T> Reused<T> {
         shared
     }
 
-    /// Overwrites the values that nobody else holds.
+    /// Overwrites the values without another holder.
     pub(super) fn clear(&mut self, empty: impl Fn() -> T) {
         for place in self.0.iter_mut().filter_map(Arc::get_mut) {
             *place = empty();

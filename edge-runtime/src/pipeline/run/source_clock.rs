@@ -71,7 +71,7 @@ impl SourceClock {
     }
 }
 
-/// Where a frame lies relative to the requested duration.
+/// Position of a frame relative to the requested duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopPosition {
     Within,

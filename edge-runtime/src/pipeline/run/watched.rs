@@ -1,4 +1,4 @@
-//! What a pipeline watches and can tell, for its coverage spans.
+//! Classes and rules that a pipeline watches, for its coverage spans.
 //!
 //! - It is computed from the specification and the detectors alone, so it is the same in each run.
 //! - Where in doubt a rule *may drop* events: no span promises an event that a gate, a filter or
@@ -12,7 +12,7 @@ use watchkeeper_contract::rule::{Condition, CrossDirection, Gates, RuleSpec, Sev
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::plan::Plan;
 
-/// What a pipeline watches and can tell.
+/// Classes and rules that a pipeline watches.
 #[must_use]
 pub(super) fn watched(spec: &PipelineSpec, plan: &Plan, detectors: &Detectors) -> Watched {
     let rule = |rule: &RuleSpec| watched_rule(rule, spec, plan, detectors);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::pipeline::plan::plan;
 
-    /// What a pipeline with these rules watches: motion, all of it and in the left half.
+    /// Watched rules of a pipeline: motion, all of it and in the left half.
     fn rules(rules: &Value) -> Vec<WatchedRule> {
         let spec: PipelineSpec = serde_json::from_value(json!({
             "id": "p", "source": "cam", "model": "motion", "rules": rules,
@@ -168,7 +168,7 @@ mod tests {
         );
     }
 
-    /// A class of the detector can be told by the watches that people ask for.
+    /// The watches that people ask for can report a class of the detector.
     #[test]
     fn watch_of_the_template_tells_the_classes_of_its_detector() {
         let point = |x: f64, y: f64| [x, y];

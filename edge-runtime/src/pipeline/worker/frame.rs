@@ -149,7 +149,7 @@ impl WorkerThread {
     }
 }
 
-/// What a frame says about its source.
+/// A frame's evidence about its source.
 fn sight(receiver: &FrameReceiver, processed: Option<&ProcessedFrame>) -> Sight {
     if let Some((kind, since)) = receiver.blindness() {
         return Sight::Blind { kind, since };

@@ -142,7 +142,7 @@ impl Worker {
         self.shared.desired_changed.notify_all();
     }
 
-    /// What its status says beside its state: events that it can't make, counts that it misses.
+    /// Note of its status: events that it can't make, counts that it misses.
     fn note(&self, incomplete_after: Option<Wall>) -> Option<String> {
         let rules = self.rules.is_empty().then(|| NO_RULES.to_owned());
         let missing = incomplete_after.map(|at| {

@@ -5,8 +5,8 @@
 //!   objects are in view that is the latest frame only.
 //! - Earlier frames are copied, so that the decoder gets its frames back. They are converted and
 //!   drawn only for an event.
-//! - At most [`MAX_FRAMES`] frames and [`MAX_BYTES`] are kept beside the latest frame; the oldest
-//!   goes first.
+//! - At most [`MAX_FRAMES`] frames and [`MAX_BYTES`] are kept in addition to the latest frame; the
+//!   oldest is dropped first.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::pipeline::recorder::Pictures;
 
 /// Seconds for which an object out of view is kept: longer than a rule waits for its return.
 pub(super) const KEPT_S: f64 = 10.0;
-/// Limit of frames beside the latest one.
+/// Limit of frames in addition to the latest one.
 const MAX_FRAMES: usize = 16;
 /// Limit of their bytes.
 const MAX_BYTES: u64 = 64 << 20;

@@ -24,7 +24,7 @@ use crate::pipeline::run::Run;
 /// Parts of one annotated video that can be downloaded.
 pub(super) const MAX_PARTS: usize = 1000;
 
-/// What the thread should do.
+/// State that the thread should reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DesiredState {
     Run,
@@ -49,7 +49,7 @@ pub(super) struct Status {
     pub(super) busy_since: Option<Instant>,
 }
 
-/// What a run has of an earlier one.
+/// Counts that a run resumes from an earlier one.
 #[derive(Debug, Default)]
 pub(super) struct ResumedCounts {
     pub(super) counting_since: Option<Wall>,
@@ -121,7 +121,7 @@ impl VideoParts {
 pub(super) struct Shared {
     pub(super) video_parts: Mutex<VideoParts>,
     pub(super) desired: Mutex<DesiredState>,
-    /// What the level of shedding leaves to the pipeline. Locked after `desired`.
+    /// Grant at the present load level. Locked after `desired`.
     pub(super) grant: Mutex<Grant>,
     pub(super) looks: Mutex<LookMeter>,
     /// Notified when `desired` or `grant` changes.

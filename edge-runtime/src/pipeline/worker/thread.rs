@@ -75,7 +75,7 @@ pub(super) struct WorkerThread {
     pub(super) clips: Option<Clips>,
     pub(super) window: PreviewWindow,
     pub(super) failures: StepFailures,
-    /// Where the parts of the annotated video go; each pause ends one.
+    /// Destination of the parts of the annotated video; each pause ends one.
     pub(super) recording: Option<Recording>,
 }
 

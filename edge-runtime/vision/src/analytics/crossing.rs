@@ -4,10 +4,10 @@
 //! - An object is on the side on which its point was last beyond the dead band, however long ago.
 //!   It crosses when its point has been beyond the band on the other side for a moment, and its
 //!   path went through the segment.
-//! - The way back counts only after the object was far from the line: what rocks on it is counted
-//!   once.
+//! - The way back counts only after the object was far from the line, so an object that rocks on it
+//!   is counted once.
 //! - An object that comes into the picture on the line counts in the direction in which it leaves
-//!   the line, one that goes out of the picture on the line in the direction in which it went.
+//!   the line, one that leaves the picture on the line counts in the direction of its movement.
 //! - At the end of the source, an object in sight beyond the band on the other side has crossed,
 //!   and an object on the line at the border of the picture goes out of it.
 //! - A new track that continues a lost one is the same object ([`Succession`]).
@@ -36,7 +36,7 @@ const FAR: f64 = 0.5;
 const SETTLED_S: f64 = 0.3;
 /// Movement in extents that gives an object first or last seen on the line a direction.
 const MOVED: f64 = 0.25;
-/// Greatest distance from the border of the picture of a box that comes in or goes out, in sizes.
+/// Greatest distance from the border of the picture of a box that enters or leaves it, in sizes.
 const AT_BORDER: f64 = 0.02;
 /// Seconds out of sight after which an object counts as gone.
 const GONE_S: f64 = 1.0;
@@ -45,7 +45,7 @@ const FORGOTTEN_S: f64 = 60.0;
 /// Time constant of the running mean of the speed, in seconds.
 const SPEED_S: f64 = 0.3;
 
-/// Which way an object crossed, or on which side it is.
+/// Direction of a crossing, or side of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Side {
     /// Left, looking from start to end.
@@ -83,8 +83,8 @@ pub struct Crossing {
     /// The latest box; held if it is of an earlier frame.
     pub detection: Detection,
     /// Greatest distance of its track from the line on the side that it left, in extents; 0 if only
-    /// an earlier track was seen there. `None` where the object came into the picture, or went out
-    /// of it, on the line.
+    /// an earlier track was seen there. `None` if the object came into the picture, or went out of
+    /// it, on the line.
     pub depth: Option<f64>,
 }
 
@@ -264,7 +264,7 @@ impl Crossed {
 }
 
 impl Line {
-    /// A box as the line sees it; `None` if its distance is no number.
+    /// A box as the line sees it; `None` if its distance is not a number.
     fn sight(&self, bbox: &BBox, picture: [u32; 2], time_s: f64) -> Option<Sight> {
         let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);
         let length = dx.hypot(dy);
@@ -284,8 +284,8 @@ impl Line {
         is_usable.then_some(sight)
     }
 
-    /// Where the way between two points on either side goes through the line: 0 at its start, 1 at
-    /// its end.
+    /// Where the path between two points on either side crosses the line: 0 at its start, 1 at its
+    /// end.
     fn place(&self, from: Point, distance: f64, to: &Sight) -> f64 {
         let share = distance / (distance - to.distance);
         let x = from.x + (to.at.x - from.x) * share;
@@ -293,7 +293,7 @@ impl Line {
         self.place_beside(Point::new(x, y))
     }
 
-    /// Where a point stands beside the line: 0 at its start, 1 at its end.
+    /// Position of a point along the line: 0 at its start, 1 at its end.
     fn place_beside(&self, point: Point) -> f64 {
         let (x, y) = (point.x - self.start.x, point.y - self.start.y);
         let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);

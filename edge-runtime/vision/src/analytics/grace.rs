@@ -46,7 +46,7 @@ impl Grace {
     pub fn next(&mut self, time_s: f64) -> f64 {
         let before = self.cadence.usual_s();
         self.cadence.next(time_s);
-        // The first interval counts as usual: the second frame of a slow stream is no outage.
+        // The first interval counts as usual: the second frame of a slow stream is not an outage.
         let usual_s = before.or_else(|| self.cadence.usual_s());
         usual_s.map_or(self.least_s, |usual| self.least_s.max(INTERVALS * usual))
     }

@@ -1,7 +1,7 @@
 //! Which new tracks continue lost ones: the same object under another track id.
 //!
 //! - A track that begins where a lost one is expected, with about its size, is the same object.
-//!   Every other track is an object of its own.
+//!   Every other track is a separate object.
 //! - A lost track has at most one successor: the first new track that is near enough, which takes
 //!   the nearest lost one. If it is found again, it is another object from then on: no two boxes of
 //!   a frame are one object.

@@ -146,7 +146,7 @@ impl Visits {
                 stay.track = track;
             }
         } else if is_held {
-            // A held box is no sight: it begins nothing.
+            // A held box is not a sight: it begins nothing.
         } else if self.open.len() >= MAX_OPEN {
             self.unwatched = self.unwatched.saturating_add(1);
         } else {

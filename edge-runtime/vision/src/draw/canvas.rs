@@ -323,7 +323,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Blends a glyph whose pen stands in column `x` on the row `baseline`.
+    /// Blends a glyph whose pen is in column `x` on the row `baseline`.
     pub(super) fn stamp(&mut self, stencil: &Stencil, x: i64, baseline: i64, color: Color) {
         if stencil.width == 0 {
             return;

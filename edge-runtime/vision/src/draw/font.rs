@@ -1,8 +1,8 @@
 //! Anti-aliased glyphs of the embedded font, Roboto Medium (Apache-2.0, folder `assets`).
 //!
 //! - It has Latin, Greek and Cyrillic. A character that it lacks is drawn as an empty box.
-//! - Characters stand from left to right, one glyph each: no shaping, ligatures or bidirectional
-//!   order, as Arabic, Hebrew and the scripts of India need them.
+//! - Characters are placed from left to right, one glyph each: no shaping, ligatures or
+//!   bidirectional order, as Arabic, Hebrew and the scripts of India need them.
 //! - A thread keeps at most [`MAX_STENCILS`] rasterised glyphs.
 
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ pub(super) const MAX_CHARS: usize = 120;
 const ELLIPSIS: char = '…';
 /// Glyphs kept by a thread: all of a text in Latin and in Cyrillic, in two sizes.
 const MAX_STENCILS: usize = 1024;
-/// Steps between two pixels at which a glyph can stand, so that its neighbours are evenly spaced.
+/// Positions between two pixels at which a glyph can be, so that its neighbours are evenly spaced.
 const SUBPIXELS: u8 = 4;
 /// Share of the font size, from baseline to top, of a box in place of a missing glyph.
 const MISSING_HEIGHT: f32 = 0.71;
@@ -50,7 +50,7 @@ pub(super) struct Stencil {
     pub coverage: Vec<u8>,
 }
 
-/// A glyph of the font; `None` where it lacks the character.
+/// A glyph of the font; `None` if it lacks the character.
 type Found = Option<GlyphId>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@
 //! - Lines come first, then zones, then bounding boxes by track id: what stands still or is older
 //!   keeps its place when something comes near it.
 //! - Work is bounded: the first [`MAX_AVOIDED`] labels avoid each other.
-//! - Where a label may stand is decided in [`super::place`].
+//! - [`super::place`] decides where a label may be.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,12 +22,12 @@ use super::twins::are_nearly_equal;
 use crate::analytics::recent::Recent;
 use crate::geometry::{BBox, Point};
 
-/// Labels that avoid each other; further ones stand at their first place.
+/// Labels that avoid each other; further ones are at their first place.
 const MAX_AVOIDED: usize = 200;
 /// Pixels between a line and its plate, in thicknesses of the line.
 const LINE_GAP: f64 = 3.0;
 
-/// The sides at which the labels of tracks stood last, shared by the pictures of one video.
+/// The latest sides of the labels of tracks, shared by the pictures of one video.
 #[derive(Debug, Clone)]
 pub struct LastSides(Arc<Mutex<Recent<Side>>>);
 
@@ -70,7 +70,7 @@ struct Label {
     color: Color,
 }
 
-/// What a label names.
+/// Object that a label names.
 #[derive(Debug)]
 enum Target {
     Line(Point, Point),

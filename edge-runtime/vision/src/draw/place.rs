@@ -11,7 +11,7 @@ use crate::geometry::{BBox, Point};
 /// A later candidate wins if its overlap is below this share of the best earlier one's.
 const MAX_SHARE: f64 = 0.6;
 
-/// Where a label stands relative to its box.
+/// Position of a label relative to its box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Above,

@@ -25,7 +25,7 @@ impl Canvas<'_> {
     pub(super) fn plate(&mut self, place: &BBox, text: &str, color: Color, face: Face) {
         self.fill_rounded(place, padding(face) * 0.7, color, PLATE_OPACITY);
         let at = Point::new(place.x1 + padding(face), place.y1);
-        // The capitals, not the line, stand in the middle: most labels have no descender.
+        // The capitals, not the line, are centred: most labels have no descender.
         let rise = (place.height() - face.capital_height() as f64) / 2.0;
         let top = place.y2 - rise.round() - face.ascent() as f64;
         self.text(Point::new(at.x, top), text, color.ink(), face);

@@ -1,4 +1,4 @@
-//! A part of a picture as a picture of its own, in the memory of the whole.
+//! A part of a picture as a separate picture, in the memory of the whole.
 //!
 //! - No pixel is copied; the part keeps the planes of the whole alive.
 //! - Its upper left corner has even coordinates, so that half-size planes are cut alike.

@@ -32,7 +32,7 @@ const SKETCH_SCALE: f32 = 1024.0;
 /// duplicates is at least 0.48, and that of 90 % of the others whose hashes are near at most 0.19.
 pub const ALIKE: f64 = 0.2;
 
-/// What is kept of a picture: 64 x 64 grey pixels, whatever its aspect ratio.
+/// Stored form of a picture: 64 x 64 grey pixels, whatever its aspect ratio.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Thumbnail {
@@ -70,7 +70,7 @@ impl Thumbnail {
     }
 }
 
-/// The coarse edges of a picture in few bytes: unlike pictures are told apart by them fast.
+/// The coarse edges of a picture in few bytes: they distinguish unlike pictures fast.
 #[derive(Debug, Clone)]
 pub struct Sketch {
     values: Vec<i8>,

@@ -81,7 +81,7 @@ pub fn sharpness(grey: &GrayImage) -> f64 {
 fn exponent(grey: &GrayImage, [dx, dy]: [isize; 2]) -> Option<f64> {
     let (width, rows) = (grey.width() as usize, grey.as_raw());
     let rows: Vec<&[u8]> = rows.chunks_exact(width.max(1)).collect();
-    // Three pixels one behind the other, a row of each at a time.
+    // Three pixels one after the other, a row of each at a time.
     let length = width.checked_sub(2 * dx.unsigned_abs())?;
     let first = if dx < 0 { 2 } else { 0 };
     let part = |row: usize, step: isize| {

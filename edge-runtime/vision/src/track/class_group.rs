@@ -3,7 +3,7 @@
 //! - Classes of a group are one class to our tracker, and two boxes of different classes of a group
 //!   that overlap are one object: the better one is followed, with the joined score. Suppression
 //!   within one class is the detector's.
-//! - Groups go by the names of COCO and Open Images; other classes are groups of their own.
+//! - Groups use the names of COCO and Open Images; each other class is its own group.
 
 use crate::detections::Detection;
 

@@ -9,7 +9,7 @@ use crate::geometry::BBox;
 
 /// Buffer on each side, in widths and heights.
 pub(super) const BUFFER: f64 = 0.1;
-/// That of a track seen once, whose velocity is unknown: the widest of C-BIoU.
+/// Buffer of a track seen once, whose velocity is unknown: the widest of C-BIoU.
 pub(super) const FIRST_BUFFER: f64 = 0.5;
 
 /// Similarity of the place and size of two boxes, with this buffer.

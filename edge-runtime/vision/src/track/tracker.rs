@@ -212,7 +212,7 @@ impl Tracker {
         self.config = config;
     }
 
-    /// Processes a frame; returns the boxes of reported tracks in their order, unchanged but for
+    /// Processes a frame; returns the boxes of reported tracks in their order, unchanged except for
     /// `track`. `time_s` is in seconds of source time, when known.
     pub fn update(&mut self, detections: &Detections, time_s: Option<f64>) -> Detections {
         let mut out = Detections::default();

@@ -1,4 +1,4 @@
-//! Answers that are no reply of the model, and the transfer formats of answers.
+//! Answers that are not replies of the model, and the transfer formats of answers.
 
 use crate::http::Answer;
 

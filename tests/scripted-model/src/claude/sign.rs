@@ -10,8 +10,7 @@ use super::refusal::Refusal;
 use crate::json::{list, text};
 use crate::prefix::seal;
 
-/// Signs `thought`, behind the blocks `before` of a turn that follows the first `messages`
-/// messages.
+/// Signs `thought`, after the blocks `before` of a turn that follows the first `messages` messages.
 pub(super) fn signature(asked: &Value, messages: usize, before: &[Value], thought: &str) -> String {
     let fixed = ["system", "tools"].map(|name| asked.get(name).unwrap_or(&Value::Null));
     let messages = list(asked, "messages").iter().take(messages);

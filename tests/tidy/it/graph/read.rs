@@ -37,7 +37,8 @@ impl Source for Disk {
 /// Index of a module.
 pub(super) type Id = usize;
 
-/// What a module defines, imports and hands on. Imports of function bodies count as the module's.
+/// Definitions, imports and re-exports of a module. Imports of function bodies count as the
+/// module's.
 #[derive(Debug, Default)]
 pub(super) struct Module {
     pub(super) file: super::File,
@@ -48,7 +49,7 @@ pub(super) struct Module {
     pub(super) globs: Vec<Vec<String>>,
 }
 
-/// A path as it stands in the code of a module.
+/// A path as written in the code of a module.
 #[derive(Debug)]
 pub(super) struct Naming {
     pub(super) module: Id,
@@ -123,7 +124,7 @@ fn read_file(
     Ok(module)
 }
 
-/// The folder in which the children of a file stand.
+/// The folder of the children of a file.
 fn folder_of(path: &Path) -> PathBuf {
     if path.ends_with("mod.rs") {
         path.parent().map(Path::to_path_buf).unwrap_or_default()
@@ -132,7 +133,7 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A child module that stands in a file of its own.
+/// A child module in its own file.
 struct Child {
     module: Id,
     name: String,

@@ -3,10 +3,10 @@
 use super::read::{Id, Target};
 use super::{File, Graph};
 
-/// More re-exports than stand behind any name; a path that refers to itself ends here.
+/// More re-exports than any name has; a path that refers to itself ends here.
 const MAX_STEPS: usize = 24;
 
-/// What a path leads to.
+/// Target of a path.
 enum Found<'a> {
     Module(Id),
     Item(File, &'a str),

@@ -93,7 +93,7 @@ fn watching() -> impl Strategy<Value = Watching> {
 }
 
 proptest! {
-    /// Who comes is recorded only where somebody watches for it. An answer is "no" only if nobody
+    /// An object is recorded only while a watch watches for it. An answer is "no" only if nobody
     /// came, and it is "no" wherever watching had no gap.
     #[test]
     fn no_is_said_exactly_where_it_is_known(

@@ -1,20 +1,20 @@
 //! What a conversation expects next.
 //!
-//! A question is repeated once: the second text that is no answer ends it.
+//! A question is repeated once: the second text that is not an answer ends it.
 
 use watchkeeper_plain::Question;
 use watchkeeper_plain::answer::Unknown;
 
 use super::shown::ShownProposal;
 
-/// What the next text is expected to be.
+/// The kind of text that a session expects next.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) enum Awaiting {
     #[default]
     Nothing,
     Answer {
         question: Question,
-        /// Whether the text before was no answer.
+        /// Whether the text before was not an answer.
         is_repeated: bool,
     },
     Confirmation(Box<ShownProposal>),
@@ -29,7 +29,7 @@ impl Awaiting {
         }
     }
 
-    /// What is expected after a `text` that is no answer to a question, and what is said to it.
+    /// Next state, and reply, after a `text` that is not an answer to a question.
     pub(super) fn refuse(question: Question, is_repeated: bool, text: &str) -> (Self, Unknown) {
         let next = match is_repeated {
             true => "The question is dropped; say the whole request again.",

@@ -10,7 +10,7 @@ use watchkeeper_plain::{Question, TooLong};
 use crate::operations::proposed_action::ProposedAction;
 use crate::proposal::checked_proposal::CheckedProposal;
 
-/// What the session replies to a text.
+/// A session's reply to a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// A proposal that waits for confirmation.

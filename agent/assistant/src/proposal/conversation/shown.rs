@@ -30,7 +30,7 @@ pub struct ShownProposal {
     pub effect: ShownEffect,
 }
 
-/// What a yes does.
+/// Effect of a yes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ShownEffect {
@@ -53,7 +53,7 @@ pub struct ShownChanges {
     #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
     pub llm_proposal: Option<LlmProposal>,
     /// Results of the trial. Those of another version of the program may have another form; without
-    /// them the proposal waits on.
+    /// them the proposal keeps waiting.
     #[serde(rename = "tried", default, skip_serializing_if = "Vec::is_empty")]
     #[serde(deserialize_with = "readable")]
     pub trials: Vec<TrialResult>,

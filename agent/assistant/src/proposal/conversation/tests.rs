@@ -286,7 +286,7 @@ fn answered_question_becomes_a_proposal() {
         panic!("{reply:#?}");
     };
     assert_eq!(question.about, Missing::Camera);
-    // A useless answer leaves the question as it is.
+    // A useless answer leaves the question unchanged.
     assert!(!matches!(
         hear(&mut talk, "blue", &here),
         Reply::Proposal(_)

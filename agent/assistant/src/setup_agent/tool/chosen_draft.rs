@@ -23,7 +23,7 @@ pub(super) struct ChosenDraft {
 }
 
 impl ChosenDraft {
-    /// What speaks against it: the warnings of its check, and the steps that failed in its trial.
+    /// Warnings of its check, and the steps that failed in its trial.
     pub(super) fn warnings(&self, given: ToolInput<'_>) -> Vec<String> {
         match &self.fact {
             Some(ToolFact::Draft { warnings, .. }) => warnings.clone(),

@@ -43,7 +43,7 @@ const BEFORE_REFUSAL: &str = "its answer, from before this refusal:";
 #[derive(Debug)]
 pub struct Tool {
     pub name: &'static str,
-    /// What it does and when to use it.
+    /// Effect of the tool, and when to use it.
     pub description: &'static str,
     /// JSON Schema of its arguments.
     pub schema: fn() -> Value,
@@ -60,7 +60,7 @@ pub struct ToolInput<'a> {
     pub head: &'a TurnHead,
     /// The facts of the turn so far.
     pub facts: &'a TurnFacts,
-    /// What the turn and its delegations cost so far.
+    /// Cost of the turn and its delegations so far.
     pub spent: Money,
     /// The arguments as the model wrote them.
     pub arguments: &'a RawJson,
@@ -104,7 +104,7 @@ pub(super) fn name_tools(message: &str) -> String {
 /// The outcome of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolOutcome {
-    /// What the language model sees, pictures first.
+    /// Result that the language model sees, pictures first.
     pub parts: Vec<UserPart>,
     /// Whether the tool failed; the text then says what would work.
     pub is_error: bool,

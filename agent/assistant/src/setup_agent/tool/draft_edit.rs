@@ -1,7 +1,7 @@
 //! A stored draft, changed by find and replace: its text is not sent again.
 //!
 //! - Edits apply to the definition as the language model wrote it, in order.
-//! - Each text to find stands in it exactly once.
+//! - Each text to find occurs in it exactly once.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

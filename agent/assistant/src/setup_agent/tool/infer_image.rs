@@ -69,7 +69,7 @@ struct Arguments {
     confidence: Option<f64>,
 }
 
-/// What is asked of the model.
+/// Task for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Task {
@@ -81,7 +81,7 @@ enum Task {
 }
 
 impl Task {
-    /// What a model has to do for it; one of these is enough.
+    /// Tasks of models that can do it; one of these is enough.
     const fn model_tasks(self) -> &'static [ModelTask] {
         match self {
             Self::Detect => &[ModelTask::Boxes],

@@ -44,7 +44,7 @@ pub(super) fn to_json(here: &SystemSnapshot, max: usize) -> Vec<Value> {
             "size_px": source.size, "pipelines": on_it,
         });
         if let Some(mask) = &source.privacy {
-            // Its black or blurred parts are no defect, and nothing can be watched there.
+            // Its black or blurred parts are not a defect, and nothing can be watched there.
             told["privacy_mask"] = json!(mask);
         }
         if let SourceState::Live { blind: Some(how) } = &source.state {

@@ -1,7 +1,7 @@
 //! The current state: cameras, pipelines, models, latest events, notes.
 //!
 //! The setup agent makes the first call in place of the model. So a request starts with the current
-//! state, and names from outside stand in a tool result.
+//! state, and names from outside are in a tool result.
 
 use futures_util::FutureExt as _;
 use jiff::{Timestamp, Zoned};
@@ -92,7 +92,7 @@ fn clock(now: &Zoned) -> Value {
     })
 }
 
-/// What holds for a rule that says nothing else.
+/// Defaults of a rule.
 fn rule_defaults(second_opinion: bool) -> Value {
     json!({
         "default_gates": Gates::default(),

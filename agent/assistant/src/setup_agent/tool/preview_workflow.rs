@@ -87,7 +87,7 @@ fn check_geometry(compiled: &Compiled, size: [u32; 2], seen: &[Detection]) -> Ge
     report
 }
 
-/// What the preview can't show.
+/// Warnings about parts that the preview can't show.
 fn warnings(compiled: &Compiled, only_places: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     if only_places {

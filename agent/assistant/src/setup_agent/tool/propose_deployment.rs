@@ -2,7 +2,7 @@
 //!
 //! - A draft with lines or zones is proposed only after the language model saw them on the camera's
 //!   picture: a preview and a proposal in one answer are not enough.
-//! - What the arguments leave open stays as it is in the pipeline that is replaced.
+//! - What the arguments leave open stays unchanged in the pipeline that is replaced.
 //! - A user must be able to read every step before the confirmation, so their number is bounded.
 //! - Not here: the deployment, which a user confirms (`proposal`).
 

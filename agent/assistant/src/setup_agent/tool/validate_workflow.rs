@@ -20,7 +20,7 @@ const MAX_ALLOWED: usize = 30;
 /// Longest definition, in bytes.
 const MAX_DEFINITION: usize = 64 * 1024;
 
-/// What a refused definition needs next; of the draft that it edits.
+/// Next step after a refused definition, which edits the draft `edited`.
 fn next_step(edited: Option<&str>) -> String {
     match edited {
         Some(draft) => format!("no draft was made; {draft} stands: send corrected edits of it"),
@@ -80,7 +80,7 @@ pub(super) enum CheckedDraft {
     Draft {
         name: String,
         workflow: Value,
-        /// What the language model is told.
+        /// Result that the language model sees.
         result: Value,
         fact: ToolFact,
     },

@@ -1,9 +1,9 @@
 //! Encodes a conversation for the Messages API.
 //!
-//! - Cache breakpoints stand at the last tool, at the last block of the system prompt and at the
-//!   ends of the two newest user turns. Tools and system are cached across conversations, and each
-//!   call finds the entry of the call before it, also after a turn with more results than the
-//!   server looks back over (20 blocks).
+//! - Cache breakpoints are at the last tool, at the last block of the system prompt and at the ends
+//!   of the two newest user turns. Tools and system are cached across conversations, and each call
+//!   finds the entry of the call before it, also after a turn with more results than the server
+//!   looks back over (20 blocks).
 //! - Sampling parameters are never sent: newer models refuse them.
 
 use std::borrow::Cow;

@@ -277,7 +277,7 @@ fn result_parts<'a>(
     let takes_pictures = model.can(Capability::ImagesInResults);
     let mut parts = Vec::new();
     let mut after = Vec::new();
-    // The provider tells calls without its own id apart by their order alone.
+    // The provider distinguishes calls without its own id only by their order.
     let calls: Vec<&ToolCall> = before.into_iter().flat_map(AssistantTurn::calls).collect();
     let place = |result: &ToolResult| calls.iter().position(|call| call.id == result.call);
     let mut results: Vec<&ToolResult> = results.iter().collect();

@@ -12,7 +12,7 @@ pub struct BoardMessage {
     pub ts: i64,
     /// Temperatures of the zones that answer, in degrees Celsius.
     pub celsius: BTreeMap<String, f64>,
-    /// What slows the board down.
+    /// Causes that slow the board down.
     pub throttled: BoardThrottling,
     /// Power of the board in watts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -56,7 +56,7 @@ pub struct EventMessage<'a> {
     /// Clip by media id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<&'a Clip>,
-    /// What a person or a second opinion says, in phase `assessed`.
+    /// Assessment of a person, a second opinion or a chain, in phase `assessed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assessment: Option<&'a Assessment>,
     /// Hash of the journal record.

@@ -47,7 +47,7 @@ pub struct OpinionMessage<'a> {
     /// Answer of the model; absent without one, and where a person had answered before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opinion: Option<Opinion>,
-    /// The opinion as evidence; absent where it does not count.
+    /// The opinion as evidence; absent if it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<&'a Evidence>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::workflow::block_api::call::Call;
 
-/// What a block is built from.
+/// Input from which a block is built.
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
     /// Properties as written in the definition, by canonical name.
@@ -17,7 +17,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Parses a property with a grammar of its own.
+    /// Parses a property with its own grammar.
     ///
     /// # Errors
     /// If it does not parse; the check of the definition excludes that.

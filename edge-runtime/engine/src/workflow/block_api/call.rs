@@ -42,9 +42,9 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut [Value],
     /// Outputs of the last frame, whose memory is reused; see [`Call::blank`].
     pub(crate) spare: &'a mut [Value],
-    /// Which outputs anything reads, in the order of the manifest.
+    /// For each output, in the order of the manifest, whether anything reads it.
     pub(crate) read: &'a [bool],
-    /// Which branches continue, in the definition's order; all false at first.
+    /// For each branch, in the definition's order, whether it continues; all false at first.
     pub(crate) branches: &'a mut [bool],
     /// Keys of the branches of a dictionary property, in the same order.
     pub(crate) cases: &'a [Arc<str>],
@@ -81,7 +81,7 @@ impl IdCounter {
 /// Parses the name of an anchor.
 ///
 /// # Errors
-/// If it is no anchor.
+/// If it is not an anchor.
 pub(crate) fn anchor(name: &str) -> Result<Anchor, String> {
     let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
     Anchor::deserialize(name_only)
@@ -386,8 +386,8 @@ impl<'a> Call<'a> {
         texts.ok_or_else(|| self.unfit_list(arg, "a list of texts", is_text))
     }
 
-    /// What the name in property `arg`, or in its default if it is null, stands for in a table,
-    /// from which its shape is made by [`names_of`](crate::workflow::block_api::shape::names_of).
+    /// Value of the name in property `arg`, or in its default if it is null, in a table, from which
+    /// its shape is made by [`names_of`](crate::workflow::block_api::shape::names_of).
     ///
     /// # Errors
     /// If it is something else.
@@ -404,7 +404,7 @@ impl<'a> Call<'a> {
     /// Property `arg` as the name of an anchor, or its default if it is null.
     ///
     /// # Errors
-    /// If it is no anchor.
+    /// If it is not an anchor.
     pub(crate) fn anchor(&self, arg: Arg) -> Result<Anchor, String> {
         self.or_default(arg, "a string", |value| value.as_str().map(anchor))?
     }

@@ -13,7 +13,7 @@ use watchkeeper_vision::tiles::Tiles;
 use crate::workflow::values::image::{ImageValue, RgbPixels};
 use crate::workflow::values::value::{Array, Value};
 
-/// What the program around the workflow provides.
+/// Services of the program around the workflow.
 pub trait Host {
     /// Begins a step of the frame: the calls up to the next step are its.
     fn begin_step(&mut self, step: &Arc<str>) {
@@ -284,7 +284,7 @@ pub struct Gaze {
     pub pitch: f64,
 }
 
-/// What a step needs from a model.
+/// Task that a step needs a model for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Task {
     #[default]
@@ -371,7 +371,7 @@ pub struct DetectRequest<'a> {
     pub step: &'a str,
     /// Model as named in the definition.
     pub model_id: &'a str,
-    /// What is needed of each object.
+    /// Result that is needed of each object.
     pub task: Task,
     /// Text descriptions of the objects; absent: the model's classes.
     pub described: Option<&'a [String]>,

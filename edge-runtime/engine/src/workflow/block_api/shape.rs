@@ -40,7 +40,7 @@ pub(crate) enum Shape {
     StepCases,
     /// The first of these shapes that fits.
     OneOf(&'static [Shape]),
-    /// A value with a grammar of its own.
+    /// A value with its own grammar.
     Grammar(Grammar),
 }
 
@@ -62,7 +62,7 @@ pub(crate) const fn names_of<T: Copy, const N: usize>(
 /// A grammar of its own, such as the query language.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grammar {
-    /// What to write, in few words.
+    /// Expected value, in few words.
     pub(crate) what: &'static str,
     /// JSON type: `array` or `object`.
     pub(crate) json: &'static str,

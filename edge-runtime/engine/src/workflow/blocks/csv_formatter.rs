@@ -54,7 +54,7 @@ impl Stateful for Table {
             rows.push(row.clone());
         }
         if is_last {
-            // The table goes to the last element of the batch; the others have none.
+            // The last element of the batch has the table; the others have none.
             let rows = std::mem::take(rows);
             let table = format!("{}{}", head(call.arg(arg!("columns_data"))), rows.concat());
             call.put(0, table);

@@ -2,7 +2,7 @@
 //!
 //! The rules are read when the workflow is deployed ([`super::super::Compiled::sink_rules`]) and
 //! applied by the host after each frame, so the step does nothing. As a branch of a decision it
-//! would make events all the same, and is refused.
+//! would always make events, so it is refused.
 
 use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;

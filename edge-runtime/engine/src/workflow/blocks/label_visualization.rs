@@ -96,7 +96,7 @@ const FONTS: Shape = Shape::Choice(&[
     "Work Sans",
 ]);
 
-/// Remembers where labels stood; not saved, as the next picture places them well enough.
+/// Remembers the positions of labels; not saved, because the next picture places them well enough.
 #[derive(Default)]
 struct Draw {
     videos: PerVideo<LastSides>,

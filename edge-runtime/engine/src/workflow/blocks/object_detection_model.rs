@@ -24,7 +24,7 @@ pub(super) const MODE: Property = Property::choice(
     &["best", "default", "custom"],
     "best",
 );
-/// Takes the place of [`MODE`] in versions without it that have properties behind it.
+/// Takes the place of [`MODE`] in versions without it that have properties after it.
 pub(super) const NO_MODE: Property = Property::literal(
     "confidence_mode",
     "kept for compatibility: the minimum score is `confidence`",
@@ -210,7 +210,7 @@ impl Block for Model {
             let least = call.number(least)?;
             keep_keypoints(found, least);
         }
-        // Counted in any case, so that no other identity depends on who reads this one.
+        // Counted in any case, so that no other identity depends on the readers of this one.
         let id = call.new_id();
         if call.is_read(0) {
             call.put(0, detection_id(&id));

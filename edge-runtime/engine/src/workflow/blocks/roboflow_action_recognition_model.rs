@@ -23,7 +23,6 @@ use crate::workflow::values::image::{ImageValue, RgbPixels};
 /// Maximum actions per video; beyond it, those that ended first are evicted.
 const MAX_ACTIONS: usize = 5000;
 /// Maximum videos with frames; beyond it, the one unseen for longest is evicted.
-/// forgotten.
 const MAX_VIDEOS: usize = 8;
 /// Share of the frame interval by which a frame may come early: the rate of cameras varies.
 const EARLY: f64 = 0.1;

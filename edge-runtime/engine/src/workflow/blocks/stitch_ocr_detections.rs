@@ -113,7 +113,7 @@ impl ReadingDirection {
         }
     }
 
-    /// The direction of letters by their shape: down where they are not wider than high.
+    /// The direction of letters by their shape: down if they are not wider than high.
     fn from_letters(all: &Detections) -> Self {
         let sum = |f: fn(&BBox) -> f64| all.boxes.iter().map(|d| f(&d.bbox)).sum::<f64>();
         let flat = sum(BBox::width) > sum(BBox::height);

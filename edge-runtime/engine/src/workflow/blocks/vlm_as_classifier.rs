@@ -63,7 +63,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 
 type Entries = Vec<(&'static str, Value)>;
 
-/// Returns a dictionary as it is; a list of classes as a multi-label answer.
+/// Returns a dictionary unchanged; a list of classes as a multi-label answer.
 fn coerced(said: Json) -> Option<Map<String, Json>> {
     let items = match said {
         Json::Object(map) => return Some(map),

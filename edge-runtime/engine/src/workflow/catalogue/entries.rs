@@ -80,7 +80,8 @@ pub fn nearest_block(wanted: &str) -> Option<String> {
         .map(|block| {
             let shown = own_name(block.name);
             let bare = shown.split('@').next().unwrap_or_default();
-            // An equal version would make every block look similar; it only tells equals apart.
+            // An equal version would make every block look similar, so it only decides between
+            // equals.
             let (wanted, version) = wanted.split_once('@').unwrap_or((&wanted, ""));
             let is_version = shown.split_once('@').is_some_and(|(_, own)| own == version);
             let likeness = strsim::jaro_winkler(wanted, bare);

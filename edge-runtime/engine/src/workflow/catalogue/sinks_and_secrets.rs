@@ -74,7 +74,7 @@ struct Origins {
     secrets: Carriers,
     /// Inputs that are the address of a sink, or its host.
     addresses: BTreeSet<String>,
-    /// Other parts of an address: behind the host, or the whole of it from a step between.
+    /// Other parts of an address: after the host, or the whole of it from a step between.
     parts: Carriers,
 }
 
@@ -171,7 +171,7 @@ fn looks_at_pictures(step: &Map<String, Json>) -> bool {
     manifest_of(step).is_some_and(|manifest| manifest.properties.iter().any(is_picture))
 }
 
-/// Returns the names behind a prefix in a text.
+/// Returns the names after a prefix in a text.
 fn named(text: &str, prefix: &str) -> Vec<String> {
     let behind = text.split(prefix).skip(1);
     let names = behind.map(|rest| rest.chars().take_while(|c| is_of_name(*c)).collect());
@@ -207,7 +207,7 @@ fn each_object(value: &Json, visit: &mut dyn FnMut(&Map<String, Json>)) {
     }
 }
 
-/// Splits an address behind its host.
+/// Splits an address after its host.
 fn split_address(text: &str) -> (&str, &str) {
     let start = text.find("://").map_or(0, |at| at + "://".len());
     let rest = text.get(start..).unwrap_or_default();
@@ -315,7 +315,7 @@ impl Masking<'_> {
         }
     }
 
-    /// Masks the part of an address behind its host, and a login before it.
+    /// Masks the part of an address after its host, and a login before it.
     fn address(&mut self, value: &Json) -> Json {
         let Some(text) = value.as_str().filter(|text| !is_selector(text)) else {
             return self.of(value);

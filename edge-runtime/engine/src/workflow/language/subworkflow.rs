@@ -30,7 +30,7 @@ const MAX_COUNT: usize = 32;
 /// value that each level repeats multiplies with the nesting.
 const MAX_ADDED_BYTES: usize = 1 << 20;
 
-/// What the replacements of one definition may still use.
+/// Remaining size and number of the replacements in one definition.
 struct Budget {
     /// Of [`MAX_ADDED_BYTES`]; `None` once they were exceeded.
     bytes: Cell<Option<usize>>,

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use crate::workflow::language::definition::ENGINE_VERSION;
 
-/// What a block type needs.
+/// Requirements of a block type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// No model and no service.

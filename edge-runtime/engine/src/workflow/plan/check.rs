@@ -154,7 +154,7 @@ fn check_names(definition: &Definition, problems: &mut Problems) {
     unique("outputs", Some("$outputs"), outputs.collect());
 }
 
-/// What selectors may refer to.
+/// Names that selectors may refer to.
 struct Names<'a> {
     inputs: BTreeMap<&'a str, &'a Input>,
     /// Steps by name; `None` for an invalid one, so that references to it are not reported too.

@@ -64,7 +64,7 @@ pub(crate) struct PlanStep {
     pub(crate) bundles: usize,
     /// Depth at which it runs.
     pub(crate) exec: usize,
-    /// What defines the number of elements at each level; absent for a scalar step.
+    /// Source of the number of elements at each level; absent for a scalar step.
     pub(crate) shape: Option<ShapeOf>,
     pub(crate) first_slot: usize,
     pub(crate) first_branch: usize,
@@ -75,14 +75,14 @@ pub(crate) struct PlanStep {
     pub(crate) conditions: Vec<(usize, usize)>,
 }
 
-/// What the shape of a batch is read from.
+/// Source from which the shape of a batch is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ShapeOf {
     Slot(usize),
     Branch(usize),
 }
 
-/// Where the value of a property comes from.
+/// Source of the value of a property.
 #[derive(Debug)]
 pub(crate) enum Source {
     Const(Value),

@@ -22,7 +22,7 @@ const MAX_EMPTY_AREA: f64 = 1.0;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmptyZone {
     pub step: String,
-    /// What is wrong, and what to write.
+    /// The mistake, and the remedy.
     pub message: String,
 }
 

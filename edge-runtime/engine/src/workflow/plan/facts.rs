@@ -144,7 +144,7 @@ impl Compiled {
         })
     }
 
-    /// Trackers with the activation, without a box of which no track is reported, where it is known
+    /// Trackers with the activation, without a box of which no track is reported, if it is known
     /// before a run.
     pub fn activations(&self) -> Vec<(String, f64)> {
         let steps = self.plan.steps.iter();

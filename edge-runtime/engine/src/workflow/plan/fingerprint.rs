@@ -1,6 +1,6 @@
 //! Fingerprints of steps: hashes of everything that their results depend on.
 //!
-//! A tracker with other settings numbers other objects, so a saved "track 7" of a line behind it
+//! A tracker with other settings numbers other objects, so a saved "track 7" of a line after it
 //! would be another object. The fingerprint of a step covers its block, properties and parameters,
 //! and those of every step whose data or decision reaches it; but not its name or position.
 //!
@@ -113,7 +113,7 @@ mod tests {
     use super::{Fingerprint, of_steps};
     use crate::workflow::compile;
 
-    /// A model, a tracker, and a line and a zone behind it.
+    /// A model, a tracker, and a line and a zone after it.
     fn definition() -> Json {
         json!({
             "version": "1.0",

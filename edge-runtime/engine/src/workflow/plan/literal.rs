@@ -35,8 +35,8 @@ impl Mismatch {
         }
     }
 
-    /// A parser's error about a value with a grammar of its own. An unknown name is reported with
-    /// its position and the known names.
+    /// A parser's error about a value with its own grammar. An unknown name is reported with its
+    /// position and the known names.
     fn of_grammar(what: &str, json: &Json, why: &str) -> Self {
         let Some((found, known)) = unknown_name(why) else {
             return Self::because(format!("has to be {what}: {why}"));
@@ -108,7 +108,7 @@ pub(crate) fn literal(shape: Shape, json: &Json) -> Result<Value, Mismatch> {
     }
 }
 
-/// Returns the value as it is if it is `expected`.
+/// Returns the value unchanged if it is `expected`.
 fn accept(json: &Json, is_expected: bool, expected: &str) -> Result<Value, Mismatch> {
     if is_expected {
         Ok(Value::from(json.clone()))

@@ -1,7 +1,7 @@
 //! Saves the state of a running workflow and restores it in another process.
 //!
 //! - A restored workflow returns the same for every later frame as the saved one.
-//! - A step with other settings, or behind a changed step, restarts and is reported.
+//! - A step with other settings, or after a changed step, restarts and is reported.
 //! - At most [`MAX_STATE_BYTES`].
 //! - The bytes have no checksum; whatever stores them checks that they are complete.
 //! - Time continues: times given to a restored [`Execution`] must not lie before [`Restored::now`],
@@ -37,7 +37,7 @@ const OVERHEAD_PER_PART: usize = 128;
 pub struct Saved {
     /// The bytes for [`Execution::restore`].
     pub bytes: Vec<u8>,
-    /// What was left out and will restart.
+    /// Steps that were left out and will restart.
     pub left_out: Vec<Restart>,
 }
 
@@ -95,7 +95,7 @@ pub enum StateError {
     Unreadable(String),
 }
 
-/// What follows the prefix.
+/// Content after the prefix.
 #[derive(Serialize, Deserialize)]
 struct Document {
     now: Duration,

@@ -46,7 +46,7 @@ pub(super) fn instance(step: &PlanStep) -> Box<dyn Instance> {
     made.unwrap_or_else(|error| Box::new(Broken(error)))
 }
 
-/// What stands behind the properties of a step.
+/// Declarations of the properties of a step.
 struct StepDeclarations<'a> {
     step: &'a PlanStep,
     inputs: &'a [PlanInput],
@@ -85,7 +85,7 @@ pub(super) struct StepRun<'a> {
 
 impl StepRun<'_> {
     /// Runs the step on all elements and returns their number. A block that needs the whole batch
-    /// is told how many are to come.
+    /// gets the number of remaining elements.
     pub(super) fn run(mut self) -> usize {
         if self.step.manifest.whole_batch {
             self.counting = true;
@@ -246,8 +246,8 @@ impl StepRun<'_> {
         complete
     }
 
-    /// What stands for a missing value once the source has ended: a line decides what it left
-    /// undecided, also if the last frame gave it no detections.
+    /// Replacement for a missing value once the source has ended: a line decides its open
+    /// crossings, also if the last frame gave it no detections.
     fn value_at_end(&self, property: &Property) -> Option<Value> {
         let takes_boxes = BOXES.iter().any(|kind| property.kinds.has(*kind));
         let is_data = matches!(property.shape, Shape::Selector);

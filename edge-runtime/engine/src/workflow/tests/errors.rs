@@ -58,7 +58,7 @@ fn block_is_suggested_in_its_latest_version() {
         meant("roboflow_core/continue_iff@v1"),
         "roboflow_core/continue_if@v1"
     );
-    // An equal version is no likeness, as of gaze@v1.
+    // An equal version is not likeness, as of gaze@v1.
     assert_eq!(
         meant("roboflow_core/polygon_zone@v1"),
         "roboflow_core/polygon_zone_visualization@v1"

@@ -26,7 +26,7 @@ fn folder() -> PathBuf {
 }
 
 /// A definition with a step of each block with saved state except the sinks, whose state is one
-/// time, behind a model and trackers.
+/// time, after a model and trackers.
 fn stateful_definition() -> Json {
     let of = |name: &str, r#type: &str, more: Json| {
         let mut step = json!({"type": format!("roboflow_core/{type}"), "name": name, "image": "$inputs.image",

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::super::{Compiled, Execution, ImageValue, VideoMeta, compile, validate};
 use super::{FixedBoxes, detection, frame};
 
-/// A workflow with these steps behind a detector and a tracker.
+/// A workflow with these steps after a detector and a tracker.
 fn following(steps: Vec<Json>, outputs: Vec<Json>) -> Json {
     let mut all = vec![
         json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"}),

@@ -32,7 +32,7 @@ impl Host for Breaking {
     }
 }
 
-/// Two lines behind a tracker, and a step that reads the first one's count.
+/// Two lines after a tracker, and a step that reads the first one's count.
 fn lines() -> Json {
     let line = |name: &str| {
         json!({"type": "roboflow_core/line_counter@v2", "name": name, "image": "$inputs.image",

@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// A line and a zone behind a tracker.
+/// A line and a zone after a tracker.
 fn counting() -> Json {
     let mut steps = prelude();
     steps.extend([

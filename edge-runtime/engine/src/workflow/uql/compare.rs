@@ -1,7 +1,7 @@
 //! Comparators of the query language.
 //!
-//! - Only equality accepts any two values. A value without order, or that is no text or sequence,
-//!   is an error, not false.
+//! - Only equality accepts any two values. A value without order, or that is neither text nor
+//!   sequence, is an error, not false.
 //! - Order and membership are Python's: texts and lists are ordered; a text is a sequence of its
 //!   characters, a dictionary of its keys.
 

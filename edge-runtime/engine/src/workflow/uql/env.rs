@@ -14,7 +14,7 @@ pub(crate) struct Env<'a> {
     pub(crate) parameters: &'a Value,
     /// The current element, called `_`.
     pub(crate) element: &'a Value,
-    /// What the evaluation may still cost.
+    /// Remaining cost of the evaluation.
     pub(crate) budget: &'a Budget,
     /// Source of random numbers.
     pub(crate) ids: &'a IdCounter,

@@ -2,7 +2,7 @@
 //!
 //! - An error is reported and its value removed, until the rest can be read. Of a list the whole is
 //!   removed, so that positions in errors stay those of the file.
-//! - What is missing only because it was removed is no error; what lacks it is removed too.
+//! - What is missing only because it was removed is not an error; what lacks it is removed too.
 
 use std::collections::BTreeSet;
 
@@ -136,7 +136,7 @@ impl Fault {
     }
 }
 
-/// What a deserialiser found instead of the type that it expected.
+/// Value that a deserialiser found instead of the type that it expected.
 fn unexpected(why: &str) -> Option<&str> {
     let (named, _) = why.strip_prefix(WRONG_TYPE)?.rsplit_once(", expected ")?;
     Some(named)
@@ -211,7 +211,7 @@ fn plain(why: &str) -> String {
     }
 }
 
-/// The name in backticks behind `begin`.
+/// The name in backticks after `begin`.
 fn named<'t>(why: &'t str, begin: &str) -> Option<&'t str> {
     let (name, _) = why.strip_prefix(begin)?.split_once('`')?;
     Some(name)

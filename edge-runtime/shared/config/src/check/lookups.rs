@@ -56,7 +56,7 @@ const TABLE: &[&str] = &[
     "alike",
 ];
 const FIELDS: &[&str] = &["only_below", "schema", "question"];
-/// What `value` and a placeholder may name.
+/// Names that `value` and a placeholder may have.
 const VALUES: &str = "read, code, text, label, fields.NAME, LOOKUP.COLUMN";
 /// Ending of the name of a header whose value is the path of a file.
 const FILE_ENDING: &str = "_file";

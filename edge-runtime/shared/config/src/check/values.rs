@@ -1,6 +1,6 @@
 //! Access to the values of the first stage: by path, with the declared defaults.
 //!
-//! - Values have their declared kind already ([`raw`](crate::raw)), so a wrong kind is no error
+//! - Values have their declared kind already ([`raw`](crate::raw)), so a wrong kind is not an error
 //!   here.
 //! - A relative path of the file begins at the file's folder, one of a variable or flag where the
 //!   process runs.
@@ -14,7 +14,7 @@ use crate::error::{ConfigError, Origin};
 use crate::keys;
 use crate::raw::{RawValue, Read};
 
-/// Values by path, the declared default where none was written.
+/// Values by path, the declared default if none was written.
 pub(super) struct Values<'r> {
     pub(super) read: &'r Read,
     pub(super) base: PathBuf,
@@ -48,8 +48,8 @@ impl Values<'_> {
         }
     }
 
-    /// Returns the whole number of a key with a default. A wrong value, which has an error of its
-    /// own, is zero.
+    /// Returns the whole number of a key with a default. A wrong value, which has its own error, is
+    /// zero.
     pub(super) fn whole_or_zero<T: TryFrom<u64> + Default>(&self, path: &str) -> T {
         let whole = self.whole(path);
         whole.and_then(|n| T::try_from(n).ok()).unwrap_or_default()

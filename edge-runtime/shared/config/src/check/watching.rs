@@ -90,7 +90,7 @@ fn needless_controls(values: &Values<'_>, section: &str, spec: &SourceSpec) -> O
         return None;
     }
     match Address::parse(&spec.uri) {
-        // A wrong address has an error of its own.
+        // A wrong address has its own error.
         Err(_) | Ok(Address::V4l2 { .. }) => None,
         Ok(_) => {
             let key = format!("{section}.controls");
@@ -102,8 +102,7 @@ fn needless_controls(values: &Values<'_>, section: &str, spec: &SourceSpec) -> O
     }
 }
 
-/// Makes a relative file absolute, from the folder of the configuration; addresses stay as they
-/// are.
+/// Makes a relative file absolute, from the folder of the configuration; addresses stay unchanged.
 pub(super) fn absolute(base: &std::path::Path, uri: String) -> String {
     let is_address = uri.starts_with('/')
         || uri.split_once(':').is_some_and(|(scheme, _)| {
@@ -223,7 +222,7 @@ fn retain_good_rules(fields: &mut Map<String, Value>, report: &mut Report<'_>) -
             let position = position.next().unwrap_or_default();
             let below = format!("rules[{position}]");
             let mut faults = Vec::new();
-            // The specification reports a rule that is no table.
+            // The specification reports a rule that is not a table.
             if let Value::Object(rule) = rule {
                 lenient::read::<RuleSpec>(rule.clone(), &mut faults);
             }

@@ -62,7 +62,7 @@ struct Wanted {
 pub(super) struct Fastest {
     shared: Arc<Shared>,
     wanted: SyncSender<Wanted>,
-    /// Absent where the system started none.
+    /// Absent if the system started none.
     thread: Option<Thread>,
 }
 
@@ -132,7 +132,7 @@ impl Fastest {
     }
 
     /// Applies the measurement of the network with this checksum to `request`, once there is one:
-    /// ONNX Runtime runs with the measured number of threads, and is no candidate where the back
+    /// ONNX Runtime runs with the measured number of threads, and is not a candidate where the back
     /// end is `auto` and rten is faster.
     pub(super) fn apply(&self, sum: &Sha256Sum, request: &mut OpenRequest) {
         let key = self.shared.key(sum);

@@ -20,7 +20,7 @@ const MAX_RECORDS: usize = 64;
 /// Contents of a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// What else the measurement belongs to.
+    /// Further identity of the measurement.
     stamp: String,
     #[serde(flatten)]
     measured: Measurement,

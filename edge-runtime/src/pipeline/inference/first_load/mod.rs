@@ -4,8 +4,8 @@
 //! - What was checked is named by checksums ([`subject`]): a file with other contents, another
 //!   manifest, back end, program or limit is checked again.
 //! - Results that the file causes are kept ([`results`]), so a later start runs no child, and a
-//!   refused file is refused at once. A refusal with a sentence of its own is not kept, nor is an
-//!   end that the box may have caused: the next request checks the model again.
+//!   refused file is refused at once. A refusal with its own sentence is not kept, nor is an end
+//!   that the box may have caused: the next request checks the model again.
 //! - Checks run one at a time, and at most [`MAX_WAITING`] wait. A model that was checked before
 //!   waits for none.
 //! - A stop of the daemon ends the check and all waits.
@@ -149,7 +149,7 @@ impl FirstLoads {
         zoo: &Zoo,
     ) -> Result<(), FirstLoadError> {
         let all = all_of(model, zoo)?;
-        // TensorRT reads files in processes of its own, which build engines.
+        // TensorRT reads files in its own processes, which build engines.
         if settings.backend() == BackendChoice::Trt {
             return Ok(());
         }

@@ -17,7 +17,7 @@ pub(super) struct FrameAnswers<T> {
     pub(super) calls: usize,
 }
 
-/// The answer about one picture; `None` where the model failed.
+/// The answer about one picture; `None` if the model failed.
 #[derive(Debug)]
 pub(super) struct PictureAnswer<T> {
     pub(super) place: CropOrigin,

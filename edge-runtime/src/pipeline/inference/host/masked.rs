@@ -45,7 +45,8 @@ impl StepThresholds {
         params.class_agnostic_nms = Some(false);
     }
 
-    /// Which of the objects found for the mask the step gets, by place; the best come first.
+    /// Positions of the objects, of those found for the mask, that the step gets; the best come
+    /// first.
     pub(super) fn of_step(&self, found: &[RawDetection]) -> Vec<bool> {
         let is_sure = |raw: &RawDetection| raw.score >= self.confidence;
         match self.iou {

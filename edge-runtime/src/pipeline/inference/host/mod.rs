@@ -76,7 +76,7 @@ pub struct DetectHost {
     times: DetectTimes,
     /// Models that ran on this frame, with their times.
     inferences: Vec<(Arc<str>, Duration)>,
-    /// Whether each picture is a frame of its own, see [`Self::for_pictures`].
+    /// Whether each picture is a separate frame, see [`Self::for_pictures`].
     is_for_pictures: bool,
     /// Whether it answers exactly as Roboflow's engine, see [`Self::like_roboflow`].
     is_like_roboflow: bool,
@@ -86,7 +86,7 @@ pub struct DetectHost {
     is_light_known: bool,
     /// Boxes of the classes that a privacy mask hides.
     masked: Option<MaskedBoxes>,
-    /// Records what detectors report; `None` where no history is kept.
+    /// Records what detectors report; `None` if no history is kept.
     history: Option<HistoryWriter>,
     /// Receives the effects of steps; `None` where workflows have no effects.
     effects: Option<EffectSender>,
@@ -394,7 +394,7 @@ impl DetectHost {
     ) -> Result<(), String> {
         let detector = self.detectors.serving(request)?;
         let (info, shapes) = (detector.info(), detector.shapes());
-        // A detector whose one class is no kind of object can't be filtered by kinds of objects.
+        // A detector whose one class is not a kind of object can't be filtered by kinds of objects.
         let filter = request.class_filter.filter(|_| info.knows_classes);
         // For a privacy mask more was asked for than by the step.
         let of_step = self.masked.is_some().then(|| {
@@ -415,7 +415,7 @@ impl DetectHost {
             let mut extra = Extra::default();
             match shapes.get(i) {
                 None => {}
-                // A mask without pixels is no object.
+                // A mask without pixels is not an object.
                 Some(Shape::Outline(outline)) if outline.is_empty() => continue,
                 Some(Shape::Outline(outline)) => {
                     extra.mask = Some(Arc::new(Mask::Polygon(outline.clone())));

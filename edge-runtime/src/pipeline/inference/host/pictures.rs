@@ -1,6 +1,6 @@
 //! A host for still pictures, without a camera's frame around them.
 //!
-//! - Each picture is a frame of its own; nothing of the one before it is used.
+//! - Each picture is a separate frame; nothing of the one before it is used.
 //! - A package of Roboflow is answered as its engine answers, in whole pixels.
 
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::DetectHost;
 use crate::clock;
 
 impl DetectHost {
-    /// Treats the picture of each question as a frame of its own; [`Self::begin`] is not called.
+    /// Treats the picture of each question as a separate frame; [`Self::begin`] is not called.
     #[must_use]
     pub fn for_pictures(mut self) -> Self {
         self.is_for_pictures = true;

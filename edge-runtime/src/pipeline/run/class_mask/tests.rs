@@ -170,7 +170,7 @@ impl Case {
     }
 }
 
-/// The brightest value of the middle of the object: of its own, or of what stands there now.
+/// The brightest value of the middle of the object: its own, or that of its replacement.
 fn shown(pixels: &dyn Pixels) -> u8 {
     let rgb = pixels.rgb();
     let at = |x: u32, y: u32| rgb.data[((y * rgb.width + x) * 3) as usize];

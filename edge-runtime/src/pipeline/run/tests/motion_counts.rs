@@ -38,7 +38,7 @@ fn next(frames: &FrameReceiver) -> Option<Frame> {
     }
 }
 
-/// The motion detector and a tracker behind it.
+/// The motion detector and a tracker after it.
 #[derive(Default)]
 struct Follower {
     detector: MotionDetector,

@@ -76,7 +76,7 @@ pub(super) fn codes(grey: &GrayImage) -> Vec<Code> {
     votes.codes(grey)
 }
 
-/// What one line reads.
+/// Reading of one line.
 #[derive(Debug, Clone)]
 struct Reading {
     format: BarcodeFormat,
@@ -284,7 +284,7 @@ impl Votes {
 mod tests {
     use super::*;
 
-    /// What is believed of readings, one a line: format, text, and its row.
+    /// Readings that are accepted, one a line: format, text, and its row.
     fn believed(lines: &[(BarcodeFormat, &str, f64)]) -> Vec<String> {
         let mut votes = Votes::default();
         for (format, text, y) in lines {
@@ -320,7 +320,7 @@ mod tests {
         let other = [55.0, 65.0].map(|y| row("other", y));
         assert_eq!(believed(&[&one[..], &other].concat()), [""; 0]);
         assert_eq!(believed(&[&one[..], &other[..1]].concat()), ["one"]);
-        // Further away it is a code of its own.
+        // Further away it is a separate code.
         let below = [195.0, 198.0].map(|y| row("other", y));
         assert_eq!(believed(&[&one[..], &below].concat()), ["one", "other"]);
     }

@@ -52,7 +52,7 @@ pub(super) fn take_codes(grey: &mut GrayImage) -> Vec<Code> {
     rest.codes
 }
 
-/// What is left of a picture when the codes found are painted white.
+/// The rest of a picture, after the codes that were found are painted white.
 struct Rest<'a> {
     grey: &'a mut GrayImage,
     /// Made from `grey`; it keeps the picture as black and white for all readers.

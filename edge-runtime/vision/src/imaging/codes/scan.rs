@@ -250,13 +250,13 @@ impl Runs {
         self.samples(run, run + 1)
     }
 
-    /// Mean width of the runs before a run; infinite where there are none.
+    /// Mean width of the runs before a run; infinite if there are none.
     fn mean_before(&self, run: usize) -> f64 {
         let from = run.saturating_sub(NEAR);
         self.samples(from, run) / (run - from) as f64
     }
 
-    /// Mean width of the runs after a run; infinite or NaN where there are none.
+    /// Mean width of the runs after a run; infinite or NaN if there are none.
     fn mean_after(&self, run: usize) -> f64 {
         let to = (run + 1 + NEAR).min(self.count());
         self.samples(run + 1, to) / (to - (run + 1).min(to)) as f64

@@ -1,6 +1,6 @@
 //! Memory of one frame that the next one reuses: indices of boxes and tracks by round.
 //!
-//! - Invariant: nothing in it outlives a frame; it is no part of the saved state.
+//! - Invariant: nothing in it outlives a frame; it is not a part of the saved state.
 //! - Lists are in the order of the reference (`set_order`).
 //! - Not here: which boxes and tracks a round matches.
 

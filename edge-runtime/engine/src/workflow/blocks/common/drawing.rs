@@ -178,7 +178,7 @@ pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
 }
 
 /// First properties of every visualization. Palettes are accepted but not used: our own colours can
-/// be told apart with any colour vision.
+/// be distinguished with any colour vision.
 pub(crate) const IMAGE: Property =
     Property::data("image", "the picture to draw on", &[Kind::Image]).alias(&["images"]);
 pub(crate) const COPY: Property = Property::boolean(

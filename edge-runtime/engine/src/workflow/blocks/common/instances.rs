@@ -1,4 +1,4 @@
-//! Remembers tracks, so that a step can tell new objects from known ones.
+//! Remembers tracks, so that a step can distinguish new objects from known ones.
 //!
 //! - At most as many tracks as the step's property allows; the oldest is evicted.
 
@@ -59,7 +59,7 @@ pub(crate) struct Instances {
     size: usize,
     /// In order of first sighting.
     order: VecDeque<TrackId>,
-    /// The tracks, sorted: trackers count upwards, so a new one goes to the end.
+    /// The tracks, sorted: trackers count upwards, so a new one is added at the end.
     #[serde(skip_serializing)]
     known: Vec<TrackId>,
 }

@@ -107,7 +107,7 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
 /// The effect of a step, or why the sink refuses it.
 pub(crate) type EffectOrRefusal = Result<Effect, String>;
 
-/// Builds a sink of messages with a text of its own. `make` makes the message of its template.
+/// Builds a sink of messages with its own text. `make` makes the message of its template.
 ///
 /// # Errors
 /// If operations of the template do not parse.
@@ -175,7 +175,7 @@ pub(crate) fn send(
 /// [`COOLDOWN_SESSION_KEY`] is not part of the state, and stays.
 pub(crate) type LastSent = Option<f64>;
 
-/// Where the time of the last message is.
+/// Location of the time of the last message.
 #[derive(Debug)]
 enum Cooldown<'s> {
     /// In the state that the steps of a service with one [`COOLDOWN_SESSION_KEY`] share.
@@ -370,7 +370,7 @@ pub(crate) struct Log {
     entries: i64,
 }
 
-/// What to write next.
+/// Entry to write next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The text, ending in a line break.

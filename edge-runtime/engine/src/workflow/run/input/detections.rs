@@ -14,7 +14,7 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 use crate::workflow::values::codec;
 use crate::workflow::values::json::RLE;
 
-/// Members of a serialised detection with a field of their own; others are attached as data.
+/// Members of a serialised detection with their own field; others are attached as data.
 const KNOWN: [&str; 18] = [
     "x",
     "y",
