@@ -29,7 +29,7 @@ pub enum LibraryError {
     Read { path: PathBuf, source: io::Error },
     #[error(
         "no package of {name} for {arch} is known, only for {known}; build the library and set \
-         runtime.inference.ort_library, or go on with the built-in back end"
+         runtime.inference.ort_library, or continue with the built-in back end"
     )]
     Architecture {
         name: String,

@@ -57,7 +57,7 @@ pub enum NotNarrowed {
     FewRejected,
     #[error("people approved too few of its events, so what it would lose is not known")]
     FewApproved,
-    #[error("what people rejected is where, and as likely as, what they approved")]
+    #[error("rejected and approved events are in the same places and equally likely")]
     NotSeparable,
     #[error("what would remove the older rejected events does not hold for the newer ones")]
     DoesNotHold,

@@ -142,7 +142,7 @@ fn check(program: &Path, folder: &Path) -> Result<(), String> {
         Ok(Outcome::Ended(ending)) => Err(format!("{}: {ending}", network())),
         Ok(Outcome::Interrupted(why)) => Err(format!("{}: {why}", network())),
         Err(error) => Err(format!(
-            "{}: it can't be checked in a process of its own: {error}; {}",
+            "{}: it can't be checked in a child process: {error}; {}",
             network(),
             model_check::start_remedy(&error)
         )),

@@ -25,7 +25,7 @@ pub(super) const PROGRAM: &str = "watchkeeper-runtime";
 pub(super) fn path() -> Result<PathBuf, Failure> {
     find(PROGRAM).ok_or_else(|| {
         let sentence = format!(
-            "{PROGRAM}: not found beside this program or on PATH; install it, or build it with \
+            "{PROGRAM}: not found next to this program or on PATH; install it, or build it with \
              cargo build -p {PROGRAM}"
         );
         Failure::new(Exit::NoRuntime, sentence)

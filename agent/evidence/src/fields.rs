@@ -66,7 +66,7 @@ impl Schema {
         let fields = properties.iter().map(|(name, field)| {
             let at = |what: &str| format!("schema.properties.{name}: {what}");
             if !is_field_name(name) || [CONFIDENCE, SUSPECT].contains(&name.as_str()) {
-                let what = "is no name of a field; use a-z, 0-9 and _, not confidence or \
+                let what = "is not a valid name of a field; use a-z, 0-9 and _, not confidence or \
                             injection_suspected";
                 return Err(at(what));
             }

@@ -943,7 +943,7 @@ mod tests {
             ),
             (
                 "photos of ./a called \"Trip\"",
-                "(a name stands behind \"album called\")",
+                "(write a name after \"album called\")",
             ),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();

@@ -67,8 +67,8 @@ pub enum TemplateStoreError {
     #[error("a template {0} exists; choose another name with --as, or forget it")]
     Taken(String),
     #[error(
-        "{0:?} is no name of a template: use 2 to {MAX_NAME} of a-z, 0-9 and '-', beginning with a \
-         letter, and no number or article"
+        "{0:?} is not a valid name of a template: use 2 to {MAX_NAME} of a-z, 0-9 and '-', beginning \
+         with a letter, and no number or article"
     )]
     Name(String),
     /// A template that is called by its name with other values than it takes.

@@ -235,7 +235,7 @@ fn unknown_source(name: &str, config: &Config) -> String {
         [] => "none is configured".to_owned(),
         sources => format!("configured are {}", sources.join(", ")),
     };
-    format!("{name} is no source of the configuration ({sources}) and no file here")
+    format!("{name} is not a source of the configuration ({sources}) and no file here")
 }
 
 #[cfg(test)]

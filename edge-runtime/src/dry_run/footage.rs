@@ -180,7 +180,7 @@ fn find_file(roots: &[PathBuf], path: &str) -> Result<PathBuf, String> {
     let roots: Vec<PathBuf> = roots.iter().filter_map(|r| r.canonicalize().ok()).collect();
     let path = Path::new(path);
     if !path.is_absolute() {
-        return Err("it is no absolute path; begin it with /".to_owned());
+        return Err("it is not an absolute path; begin it with /".to_owned());
     }
     // One answer for missing files and files elsewhere, so that it does not reveal which files
     // exist.
@@ -193,7 +193,7 @@ fn find_file(roots: &[PathBuf], path: &str) -> Result<PathBuf, String> {
             `runtime.dry_run_roots`"
             .to_owned(),
         roots => format!(
-            "{} is no file or folder below a folder of `runtime.dry_run_roots` ({})",
+            "{} is not a file or folder below a folder of `runtime.dry_run_roots` ({})",
             path.display(),
             roots
                 .iter()

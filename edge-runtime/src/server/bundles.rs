@@ -123,7 +123,7 @@ fn check_job(bundle: &JobBundle) -> Result<(), Refusal> {
             return refuse(
                 "files.name",
                 &file.name,
-                "is no name of a file, or is there twice",
+                "is not the name of a file, or is there twice",
             );
         }
         if !is_hash {

@@ -76,7 +76,7 @@ impl RangeRequest {
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 ProblemCode::InvalidRequest,
                 format!(
-                    "the range begins behind the end of the file, which has {} bytes",
+                    "the range begins after the end of the file, which has {} bytes",
                     opened.length
                 ),
             )

@@ -27,7 +27,7 @@ pub(super) fn check_text(
         errors.push(
             "text",
             DisplayOrAbsent(Some("given")),
-            "only beside a network of layout embedding, yolov8 or detr",
+            "only with a network of layout embedding, yolov8 or detr",
         );
         return None;
     }
@@ -98,7 +98,7 @@ pub(super) fn check_lines(
         errors.push(
             "lines",
             DisplayOrAbsent(Some("given")),
-            "only beside a network of layout ctc",
+            "only with a network of layout ctc",
         );
         return None;
     }
@@ -165,7 +165,7 @@ pub(super) fn check_masks(
         errors.push(
             "masks",
             DisplayOrAbsent(Some("given")),
-            "only beside a network of layout features",
+            "only with a network of layout features",
         );
         return None;
     }

@@ -180,7 +180,7 @@ fn parts_of_a_model_are_checked() {
             "kind = \"embedding\"\noutputs = [\"image_embeds\"]",
             "kind = \"depth\"",
             "`text`",
-            "only beside a network",
+            "only with a network",
         ),
         (
             "[licence]",

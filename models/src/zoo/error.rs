@@ -91,8 +91,8 @@ pub enum ZooError {
     File { path: PathBuf, source: io::Error },
     /// A file that no manifest describes.
     #[error(
-        "{path} is none of the known exports (sha256 {sha256}); describe it in {manifest}, or name a \
-         model of the same layout: `watchkeeper models add {path} --like NAME`"
+        "{path} is not one of the known exports (sha256 {sha256}); describe it in {manifest}, or name \
+         a model of the same layout: `watchkeeper models add {path} --like NAME`"
     )]
     Unrecognised {
         path: PathBuf,
@@ -144,7 +144,7 @@ pub enum ZooError {
     #[error("`{name}` can't name a model, allowed: 1 to 64 of a-z, 0-9, `-`, `_` and `.`")]
     BadName { name: String },
     /// The name is that of a model with known files, and this is not one of them.
-    #[error("{path} is none of the known files of `{name}`; choose another name with `--name`")]
+    #[error("{path} is not one of the known files of `{name}`; choose another name with `--name`")]
     Taken { name: String, path: PathBuf },
     /// There is no models folder to put files into.
     #[error("there is no models folder; set one with `--models-dir`")]

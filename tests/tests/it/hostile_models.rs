@@ -103,7 +103,7 @@ fn watches_on(bench: &Bench) -> anyhow::Result<()> {
 /// How often a model was checked in its own process.
 fn checks(runtime: &Process) -> usize {
     let log = runtime.log_text();
-    log.matches("model checked in a process of its own").count()
+    log.matches("model checked in a child process").count()
 }
 
 /// Returns the frames a second that the pipeline `watch` processes during `act`.
@@ -307,7 +307,7 @@ fn unchecked_model_delays_neither_the_api_nor_other_pipelines() -> anyhow::Resul
     let status = bench.get("/v1/pipelines/bomb")?;
     ensure!(status["state"]["state"] == "starting", "{status}");
     let note = status["note"].as_str().unwrap_or_default();
-    ensure!(note.contains("in a process of its own first"), "{status}");
+    ensure!(note.contains("in a child process first"), "{status}");
     ensure!(checks(&runtime) == 0, "{}", runtime.log_text());
     // A stop ends the check.
     let began = Instant::now();

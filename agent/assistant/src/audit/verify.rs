@@ -73,7 +73,7 @@ pub fn verify(log: &AuditLog) -> io::Result<AuditReport> {
         segment.each_line(|number, line| {
             let checked = match AuditRecord::decode(line) {
                 Some(record) => verifier.take(record, &segment.path),
-                None => Err("the line is no record: it was changed or damaged".to_owned()),
+                None => Err("the line is not a record: it was changed or damaged".to_owned()),
             };
             if let Err(why) = checked {
                 verifier.report.damage.get_or_insert_with(|| Damage {

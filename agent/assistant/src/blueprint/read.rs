@@ -354,7 +354,7 @@ impl FrontMatter {
             Some(name) if !is_model_name(name) => (
                 "provider",
                 provider,
-                "it is no name of a provider",
+                "it is not the name of a provider",
                 "write that of llm.provider or llm.second.provider, such as \"claude\"",
             ),
             Some(_) if self.size().is_none() && is_model_name(self.model.as_ref()?) => return None,

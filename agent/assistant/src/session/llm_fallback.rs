@@ -235,7 +235,7 @@ impl Session {
     pub(super) fn report_llm_failure(&self, why: &str) {
         self.trace_event("no_help", || json!({"sentence": why}));
         self.report_note(&format!(
-            "The LLM failed, so only the built-in rules answer; cameras and watches go on: {why}"
+            "The LLM failed, so only the built-in rules answer; cameras and watches continue: {why}"
         ));
     }
 

@@ -171,7 +171,7 @@ impl Session {
     async fn set_heartbeat(&self, paused: Option<bool>) -> Result<(), Error> {
         let Some(heartbeat) = &self.deps.heartbeat else {
             return Err(Error::input(
-                "no agent is reached here, so there is no heartbeat",
+                "this session reaches no agent, so there is no heartbeat",
             ));
         };
         let status = heartbeat.set(paused).await;

@@ -41,7 +41,7 @@ pub(super) fn installed() -> Vec<Finding> {
     let findings = remedies.into_iter().map(|(name, remedy)| match find(name) {
         Some(path) => Finding::ok(format!("{name}: {}", path.display())),
         None => Finding::problem(
-            format!("{name}: not found beside this program or on PATH"),
+            format!("{name}: not found next to this program or on PATH"),
             remedy,
         ),
     });

@@ -99,7 +99,7 @@ fn problem(
         }
         None => {
             return Some(format!(
-                "is no source; add a section [agent.lookups.{name}]"
+                "is not a source; add a section [agent.lookups.{name}]"
             ));
         }
     };
@@ -128,7 +128,7 @@ fn no_value(
     let needs = |problem: &str| Some(problem.to_owned());
     match value {
         LookupValue::Read if decide.code.is_none() && decide.text.is_none() => {
-            needs("looks up what was read, and nothing is; set decide.code or decide.text")
+            needs("looks up a reading, and the rule has none; set decide.code or decide.text")
         }
         LookupValue::Code if decide.code.is_none() => {
             needs("looks up the code, and none is read; set decide.code")

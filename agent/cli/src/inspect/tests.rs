@@ -282,7 +282,7 @@ fn source_of_a_chain_that_can_never_answer_is_an_error() {
         "asks a language model",
         "nothing is; set decide.code or decide.text",
         "looks up fields.plat, and no source before it reads that",
-        "is no source; add a section [agent.lookups.lst]",
+        "is not a source; add a section [agent.lookups.lst]",
     ];
     assert_eq!(chain.len(), expected.len(), "{chain:?}");
     for (error, part) in chain.iter().zip(expected) {

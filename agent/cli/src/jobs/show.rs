@@ -252,7 +252,7 @@ pub(super) fn next_steps(id: &str, out: &Output) {
 pub(super) fn not_done(id: &str, ended: Option<Ended>, owner: JobOwner) -> Failure {
     let command = owner.command(&format!("resume {id}"));
     Failure::failed(match ended {
-        Some(Ended::Cancelled) => format!("job {id} was cancelled; `{command}` goes on"),
+        Some(Ended::Cancelled) => format!("job {id} was cancelled; `{command}` continues it"),
         _ => format!("job {id} failed; `{command}` tries the rest again"),
     })
 }

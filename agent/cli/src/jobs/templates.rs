@@ -20,7 +20,8 @@ impl JobCommands {
         let job = self.jobs.open(id)?;
         let id = &job.info().id;
         if job.summary()?.state != JobState::Done {
-            let sentence = format!("job {id} is not done; `watchkeeper job resume {id}` goes on");
+            let sentence =
+                format!("job {id} is not done; `watchkeeper job resume {id}` continues it");
             return Err(Failure::input(sentence));
         }
         let request = job.info().from.planned.as_ref().map(|planned| {

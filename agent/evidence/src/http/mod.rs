@@ -340,7 +340,7 @@ pub fn fill_url<'a>(
         let text = value(name).ok_or_else(|| format!("no value of {name}"))?;
         // A segment of dots alone would change the path.
         if text.trim().is_empty() || text.chars().all(|c| c == '.') {
-            return Err(format!("{text:?} can't stand in an address"));
+            return Err(format!("{text:?} can't be part of an address"));
         }
         Ok(utf8_percent_encode(text, PLAIN).to_string())
     };
@@ -351,7 +351,7 @@ pub fn fill_url<'a>(
     })?)?;
     match url.origin() == model.origin() {
         true => Ok(url),
-        false => Err("what was read would change the host".to_owned()),
+        false => Err("the value would change the host".to_owned()),
     }
 }
 

@@ -68,7 +68,7 @@ pub type Sets = BTreeMap<String, Vec<Arc<ReferencePicture>>>;
 /// Why a set can't be changed or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceError {
-    #[error("{0:?} is no name of a set; use 1 to 40 of a-z, 0-9, '-' and '_'")]
+    #[error("{0:?} is not a valid name of a set; use 1 to 40 of a-z, 0-9, '-' and '_'")]
     Name(String),
     #[error("there is no reference set {name}; there are {known}")]
     UnknownSet { name: String, known: String },

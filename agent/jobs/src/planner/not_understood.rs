@@ -142,7 +142,7 @@ fn remedies(words: &[String]) -> Vec<&'static str> {
             words.iter().any(|word| is_date(word)),
             "a date is written as 2026-11-17 or 17 November 2026",
         ),
-        (is_name, "a name stands behind \"album called\""),
+        (is_name, "write a name after \"album called\""),
         (
             is_called && words.iter().any(|word| word.contains('/')),
             "the name of what is made has no slash and does not begin with a dot",

@@ -11,7 +11,7 @@ pub enum JobFolderError {
     Unknown(String),
     #[error("{number} jobs begin with {begin:?}; add letters")]
     Ambiguous { begin: String, number: usize },
-    #[error("step {step} of job {job} is not done; `watchkeeper job resume {job}` goes on")]
+    #[error("step {step} of job {job} is not done; `watchkeeper job resume {job}` continues it")]
     NotDone { job: String, step: String },
     #[error("job {0} is running in another process; wait for it or cancel it")]
     Running(String),

@@ -11,7 +11,7 @@ use crate::tool::{Kind, Toolbox};
 pub enum RevisionError {
     #[error(transparent)]
     Folder(#[from] JobFolderError),
-    #[error("step {0} is done; leave it as it is")]
+    #[error("step {0} is done; leave it unchanged")]
     DoneStep(String),
     #[error("step {step} has left a part of {name:?}; choose another name")]
     Claimed { name: String, step: String },

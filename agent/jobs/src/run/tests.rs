@@ -1034,7 +1034,7 @@ fn revised_plan_keeps_done_steps_and_survives_a_restart() {
     let mut changed = chain();
     changed[0]["params"]["text"] = json!("other");
     let refused = job.revise(&bench.plan(changed), &bench.tools).unwrap_err();
-    assert_eq!(refused.to_string(), "step a is done; leave it as it is");
+    assert_eq!(refused.to_string(), "step a is done; leave it unchanged");
     let mut dropped = chain();
     dropped.as_array_mut().unwrap().remove(2);
     assert!(job.revise(&bench.plan(dropped), &bench.tools).is_err());

@@ -347,7 +347,7 @@ pub(super) fn run_child(
     progress: &mut dyn FnMut(&BuildProgress) -> bool,
 ) -> Result<(), Refusal> {
     let failed = |e: io::Error| {
-        let why = format!("TensorRT can't be run in a process of its own: {e}");
+        let why = format!("TensorRT can't be run in a child process: {e}");
         Refusal::new(Reason::Box, why)
     };
     let text = serde_json::to_string(order);

@@ -154,7 +154,7 @@ fn run_child(
     let (outcome, text) = model_check::run_for_answer(&mut command, TIMEOUT, is_cancelled)
         .map_err(|error| {
             let why = format!(
-                "TensorRT can't be asked in a process of its own: {error}; {}",
+                "TensorRT can't be asked in a child process: {error}; {}",
                 model_check::start_remedy(&error)
             );
             ProbeError::new(false, why)

@@ -22,8 +22,8 @@ pub enum SpecError {
     },
     /// A workflow input that no camera supplies.
     #[error(
-        "no camera supplies workflow input {0:?} (WorkflowBatchInput), so no step behind it would run; \
-         compute the value in the workflow, as a detection step computes predictions"
+        "no camera supplies workflow input {0:?} (WorkflowBatchInput), so no step after it would \
+         run; compute the value in the workflow, as a detection step computes predictions"
     )]
     Unsupplied(String),
     /// A model is named, but the workflow has no detection step.

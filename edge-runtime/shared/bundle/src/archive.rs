@@ -155,7 +155,9 @@ fn read_header(block: &[u8; BLOCK]) -> Result<(String, u64), BundleFault> {
     }
     let name = String::from_utf8(read.path_bytes().into_owned()).unwrap_or_default();
     if !is_name(&name) {
-        return Err(form(format!("{name:?} is no name of its files")));
+        return Err(form(format!(
+            "{name:?} is not the name of one of its files"
+        )));
     }
     let bytes = read.entry_size().map_err(|error| form(error.to_string()))?;
     if bytes > MAX_FILE_BYTES {

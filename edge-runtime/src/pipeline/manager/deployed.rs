@@ -54,7 +54,7 @@ impl Deployed {
 
     /// A pipeline whose model has to be checked before it starts.
     pub(super) fn unchecked(spec: PipelineSpec) -> Self {
-        let note = "its model is loaded in a process of its own first; it starts afterwards";
+        let note = "its model is loaded in a child process first; it starts afterwards";
         Self::idle(spec, Idle::Unchecked(note.to_owned()), clock::wall())
     }
 

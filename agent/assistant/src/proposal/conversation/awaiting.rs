@@ -36,7 +36,7 @@ impl Awaiting {
             false => &question.text,
         };
         let unknown = Unknown {
-            text: format!("{text:?} is no answer. {next}"),
+            text: format!("{text:?} is not an answer. {next}"),
             not_understood: vec![text.to_owned()],
             unseen: Vec::new(),
         };

@@ -326,7 +326,9 @@ fn yes_is_no_answer_and_a_refused_request_drops_the_question() {
     };
     assert_eq!(unknown.not_understood, ["purple"]);
     assert!(
-        unknown.text.starts_with("\"purple\" is no answer. Where"),
+        unknown
+            .text
+            .starts_with("\"purple\" is not an answer. Where"),
         "{unknown:?}"
     );
     let refused = hear(&mut talk, "tell me when a red car is on camera gate", &here);
@@ -351,7 +353,7 @@ fn second_text_that_is_no_answer_ends_the_question() {
         let Reply::Unknown(unknown) = hear(&mut talk, text, &here) else {
             panic!("{text} is no place");
         };
-        assert!(unknown.text.contains("is no answer"), "{unknown:?}");
+        assert!(unknown.text.contains("is not an answer"), "{unknown:?}");
         assert_eq!(talk.question().is_some(), still_asked, "{text}");
     }
 }

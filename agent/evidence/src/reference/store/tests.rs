@@ -168,7 +168,7 @@ fn refusals_name_the_bound_and_the_picture() {
     let dir = tempfile::tempdir().unwrap();
     let store = ReferenceStore::open(dir.path().to_owned()).unwrap();
     for (set, content, why) in [
-        ("../up", png(1), "is no name of a set"),
+        ("../up", png(1), "is not a valid name of a set"),
         ("truck", b"GIF89a".to_vec(), "neither JPEG, PNG nor WebP"),
         ("truck", Vec::new(), "is empty"),
     ] {

@@ -52,8 +52,8 @@ impl Compiler<'_> {
             let sets = reference_sets(name);
             let is_source = sets.as_deref().map_or(is_name, are_sets) && name != "reference";
             if !is_source {
-                let message = "is no name of a source; write box, code, text, model, person, the \
-                               name of a look-up, or `reference NAME` with 1 to 8 sets of pictures";
+                let message = "is not the name of a source; write box, code, text, model, person, \
+                               the name of a look-up, or `reference NAME` with 1 to 8 sets of pictures";
                 self.error(&field, name, message);
             } else if name.len() > MAX_SOURCE_NAME {
                 let message = format!(
@@ -84,7 +84,7 @@ impl Compiler<'_> {
                 self.error(
                     &field,
                     name,
-                    "is no source of decide.chain; add it or remove its weight",
+                    "is not a source of decide.chain; add it or remove its weight",
                 );
             }
             if !(*weight > 0.0 && *weight <= MAX_WEIGHT) {

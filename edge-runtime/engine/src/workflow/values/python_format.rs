@@ -41,7 +41,7 @@ fn fill(
                 chars.next();
                 out.push('}');
             }
-            '}' => return Err("a } stands alone; write }} for one".to_owned()),
+            '}' => return Err("there is a single }; write }} for one".to_owned()),
             '{' => {
                 let mut field = String::new();
                 let mut open = 1_u32;

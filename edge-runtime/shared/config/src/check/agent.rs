@@ -261,9 +261,9 @@ pub(super) fn look(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option
     }
     let named = values.texts(key, errors, |text| match text {
         ALL_CAMERAS => Ok(None),
-        name => SourceId::new(name)
-            .map(Some)
-            .map_err(|_| "is no name of a camera; write a name of [sources], or \"*\" for all"),
+        name => SourceId::new(name).map(Some).map_err(
+            |_| "is not the name of a camera; write a name of [sources], or \"*\" for all",
+        ),
     });
     let is_all = named.contains(&None);
     Some(LookConfig {

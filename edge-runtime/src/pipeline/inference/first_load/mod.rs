@@ -68,7 +68,7 @@ pub enum FirstLoadError {
          in some minutes"
     )]
     Busy { path: PathBuf },
-    #[error("{path} can't be checked in a process of its own: {source}; {remedy}", remedy =
+    #[error("{path} can't be checked in a child process: {source}; {remedy}", remedy =
         model_check::start_remedy(source))]
     Child { path: PathBuf, source: io::Error },
     #[error(
@@ -244,7 +244,7 @@ impl FirstLoads {
         let is_stopping = || self.child.is_stopping();
         let outcome = model_check::run(&mut command, &is_stopping).map_err(failed)?;
         let ms = began.elapsed().as_millis();
-        tracing::info!(model, ms, ?outcome, "model checked in a process of its own");
+        tracing::info!(model, ms, ?outcome, "model checked in a child process");
         Ok(outcome)
     }
 
