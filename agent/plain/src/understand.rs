@@ -12,7 +12,7 @@ use crate::closed::content_words;
 use crate::control;
 use crate::edit;
 use crate::intent::Intent;
-use crate::lexicon::Lexicon;
+use crate::lexicon::{Lexicon, folded};
 use crate::look;
 use crate::new_watch::NewWatch;
 use crate::pieces::{self, Request};
@@ -102,11 +102,12 @@ impl Plain {
         is_short(text) && pieces::requests(&self.reader(text, scene)).iter().any(asks)
     }
 
-    /// Reads a text with the words for what is often written in their place, such as `pls`.
+    /// Reads a text with the words for what is often written in their place, such as `pls`. A word
+    /// of a name on this box is left.
     fn reader<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
         let right = |token: Token| match self.lexicon.written.get(&token.text) {
-            Some(right) => tokens(right),
-            None => vec![token],
+            Some(right) if !is_in_name(&token.text, scene) => tokens(right),
+            _ => vec![token],
         };
         let tokens = tokens(text).into_iter().flat_map(right).collect();
         Reader::new(tokens, scene, &self.lexicon)
@@ -191,6 +192,21 @@ impl Plain {
             unseen: Vec::new(),
         })
     }
+}
+
+/// Whether a word is part of a name on this box.
+fn is_in_name(word: &str, scene: &Scene) -> bool {
+    let cameras = scene.cameras.iter().flat_map(|camera| {
+        let places = camera.places.iter().map(|place| place.name.as_str());
+        places.chain([camera.id.as_str(), &camera.name])
+    });
+    let pipelines = scene.pipelines.iter();
+    let pipelines = pipelines.flat_map(|p| [p.spec.id.as_str(), &p.name]);
+    let channels = scene.channels.iter().map(|channel| channel.as_str());
+    let labels = scene.models.iter().flat_map(|model| &model.labels);
+    let others = channels.chain(labels.map(String::as_str));
+    let mut names = cameras.chain(pipelines).chain(others);
+    names.any(|name| folded(name).split(' ').any(|part| part == word))
 }
 
 /// Returns what orders and changes mean, in their order.

@@ -39,6 +39,17 @@ fn misspelt_word_is_quoted_and_never_guessed() {
 }
 
 #[test]
+fn word_of_a_name_is_never_replaced() {
+    let mut scene = scene();
+    scene.cameras[1].name = "Nite Club".to_owned();
+    let proposal = proposal_in("tell me about people on the nite club camera", &scene);
+    let spec = &specs(&proposal)[0];
+    assert_eq!(spec.source.as_str(), "gate");
+    let mut rules = spec.rules.iter().flatten();
+    assert!(rules.all(|rule| rule.schedule.is_none()));
+}
+
+#[test]
 fn times_are_said_in_many_ways() {
     for (said, wanted) in [
         ("Mon-Fri 10pm-6am", "Mon,Tue,Wed,Thu,Fri 22:00-06:00"),
