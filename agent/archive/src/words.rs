@@ -417,6 +417,13 @@ impl Reader<'_> {
         let Some((range, count)) = range(&words, self.now) else {
             return 0;
         };
+        // "2000 cars" is a number of them.
+        let is_number = words
+            .get(count - 1)
+            .is_some_and(|word| word.parse::<u64>().is_ok());
+        if is_number && self.is_counted(count) {
+            return 0;
+        }
         let until = range.until.filter(|until| until != self.now);
         self.query.since = range.from.map(|from| from.timestamp());
         self.query.until = until.map(|until| until.timestamp());
@@ -677,6 +684,7 @@ mod tests {
     fn date_that_is_not_understood_is_refused_beside_a_name() {
         for (text, date) in [
             ("deliveries 2023", "\"2023\" is"),
+            ("pictures of 2000 cars", "\"2000\" is"),
             ("cars at the gate in December", "\"December\" is"),
             ("cars on 6 may", "\"6\", \"may\" are"),
             ("cars in May first", "\"May first\" is"),

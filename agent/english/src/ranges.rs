@@ -234,8 +234,11 @@ fn date(words: &[&str]) -> Option<(Date, jiff::Span, usize)> {
     if let (7, Ok(first)) = (word.len(), format!("{word}-01").parse::<Date>()) {
         return Some((first, 1.month(), 1));
     }
-    let day = word.parse().ok();
-    let day = day.or_else(|| strtime::parse("%d.%m.%Y", word).ok()?.to_date().ok());
+    // `Date` reads a time behind the date too, and would drop it.
+    let day = (word.len() == 10).then(|| word.parse().ok()).flatten();
+    let is_german = word.rsplit('.').next().is_some_and(is_year);
+    let german = || strtime::parse("%d.%m.%Y", word).ok()?.to_date().ok();
+    let day = day.or_else(|| german().filter(|_| is_german));
     if let Some(day) = day {
         return Some((day, 1.day(), 1));
     }
@@ -359,6 +362,8 @@ mod tests {
             ("2023", "unread 2023"),
             ("in 31 june 2016", "unread in 31 june 2016"),
             ("on 11/10/2026", "unread on 11/10/2026"),
+            ("on 20.11.26", "unread on 20.11.26"),
+            ("on 2026-11-20t08:00", "unread on 2026-11-20t08:00"),
             ("in october", "unread in october"),
             ("over 2000 pixels", "unread over 2000 pixels"),
         ]);

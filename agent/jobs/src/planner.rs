@@ -827,6 +827,12 @@ mod tests {
                 "\"last\", \"10\"",
             ),
             ("photos in ./a in total", "\"total\""),
+            ("organise the 2023 photos in ./a by month", "\"2023\""),
+            ("I have 500 photos in ./a, group them by day", "\"500\""),
+            (
+                "photos in ./a except last week and yesterday",
+                "\"yesterday\"",
+            ),
             ("organise ./a by day in total", "\"total\""),
             ("photos in ./a between 2016", "\"between\", \"2016\""),
             (

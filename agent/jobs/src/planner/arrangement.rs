@@ -294,6 +294,17 @@ impl Words {
         is_object && self.stands(place, &["first"]) && !is_counted && !is_of_each
     }
 
+    /// Whether the number at a place before "photos" is one to keep: it begins a phrase, or stands
+    /// behind a word that asks for pictures. That of "I have 500 photos" is not, nor is a year.
+    fn is_wanted(&self, place: usize) -> bool {
+        let asks = [
+            "show", "me", "want", "need", "make", "find", "get", "give", "most", "to", "than",
+        ];
+        let is_led = |before| self.get(before).is_none() || self.is_one(before, &asks);
+        let is_year = |word: &str| word.len() == 4 && matches!(word.get(..2), Some("19" | "20"));
+        place.checked_sub(1).is_none_or(is_led) && !self.get(place).is_some_and(is_year)
+    }
+
     /// A number without a word for the best: `keep 5`, `a photo per day`, `two of each` or `5
     /// photos`, perhaps behind "at most".
     fn kept_number(&mut self, names: &KnownNames) -> Option<Choice> {
@@ -311,7 +322,7 @@ impl Words {
             let is_each = is_of_each(place, usize::from(is_noun));
             let count = self.get(place).and_then(number);
             let one = (is_noun && is_each && self.stands(place, &["a"])).then_some(1);
-            let is_read = is_each || is_kept(place) || is_noun;
+            let is_read = is_each || is_kept(place) || is_noun && self.is_wanted(place);
             count
                 .filter(|_| is_read)
                 .or(one)

@@ -15,11 +15,17 @@ impl Words {
     /// Uses up the times of the pictures that are wanted.
     pub(super) fn range(&mut self, cameras: &CameraNames) -> Range {
         let mut range = Range::default();
+        let mut denied = None;
         for place in 0..self.len() {
-            if self.is_negated(place) || self.is_in_camera(place, cameras) {
+            let found = self.range_at(place);
+            // A second time behind "and" is denied too, and left.
+            let joins = |at| self.is_one(at, &["and", "or"]);
+            let is_joined = place > 0 && denied == Some(place - 1) && joins(place - 1);
+            if self.is_negated(place) || is_joined {
+                denied = found.map_or(denied, |(_, end)| Some(end));
                 continue;
             }
-            let Some((new, end)) = self.range_at(place) else {
+            let Some((new, end)) = found.filter(|_| !self.is_in_camera(place, cameras)) else {
                 continue;
             };
             let bounds_again = new.since.and(range.since).or(new.until.and(range.until));
@@ -120,6 +126,11 @@ mod tests {
             ("yesterday at night", "2026-11-27 2026-11-28 "),
             ("not yesterday", "- - not yesterday"),
             ("except those taken in 2023", "- - except those 2023"),
+            (
+                "except last week and yesterday",
+                "- - except last week yesterday",
+            ),
+            ("not in 2022 and in 2024", "- - not 2022 2024"),
             (
                 "on 2026-03-01 on 2026-03-05",
                 "2026-03-01 2026-03-02 on 2026-03-05",

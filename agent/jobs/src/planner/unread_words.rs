@@ -190,13 +190,14 @@ impl Words {
     }
 
     /// Uses up the words before "photos" that the name of their folder has: `vacation photos in
-    /// ./vacation`.
-    pub(super) fn described(&mut self, folder: &str) {
+    /// ./vacation`. `times`: only those that would be times.
+    pub(super) fn described(&mut self, folder: &str, times: bool) {
         let names: Vec<&str> = folder.split(|c: char| !c.is_alphanumeric()).collect();
         for place in 0..self.len() {
             let is_described = |word: &str| names.iter().any(|name| is_same_noun(name, word));
             let is_before_noun = self.get(place + 1).is_some_and(is_picture_noun);
-            if is_before_noun && self.get(place).is_some_and(is_described) {
+            let is_meant = !times || self.range_at(place).is_some();
+            if is_before_noun && is_meant && self.get(place).is_some_and(is_described) {
                 self.use_up(place, 1);
             }
         }
