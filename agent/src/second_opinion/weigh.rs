@@ -187,7 +187,7 @@ fn why_ineffective(
 
 fn stands(case: &Case, why: &str) -> Effect {
     let decision = Decision {
-        reason: format!("the local decision remains: {why}"),
+        reason: format!("the local decision stands: {why}"),
         asks: None,
         ..case.event.decision.clone()
     };

@@ -347,7 +347,7 @@ fn in_a_second_opinion(
             ensure!(given["answer"] == "none", "{word:#}");
             ensure!(decision["verdict"] == "escalate", "{word:#}");
             ensure!(
-                reason.starts_with("the local decision remains") && reason.contains(why),
+                reason.starts_with("the local decision stands") && reason.contains(why),
                 "{reason}"
             );
         }

@@ -280,7 +280,7 @@ fn source_of_a_chain_that_can_never_answer_is_an_error() {
         .collect();
     let expected = [
         "asks a language model",
-        "nothing is; set decide.code or decide.text",
+        "the rule has none; set decide.code or decide.text",
         "looks up fields.plat, and no source before it reads that",
         "is not a source; add a section [agent.lookups.lst]",
     ];

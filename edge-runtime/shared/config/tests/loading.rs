@@ -576,7 +576,7 @@ fn looks_at_frames_are_off_until_cameras_are_named() {
         (
             "look_at = [\"A gate\"]",
             "look_at[0]",
-            "no name of a camera",
+            "not the name of a camera",
         ),
         (
             "look_at = [\"*\"]\nlook_from = \"25:00\"\nlook_to = \"06:00\"",

@@ -215,7 +215,11 @@ impl Section<'_, '_> {
     fn read(&mut self, name: &str) -> Option<LookupKind> {
         let is_good = !is_spoilt(&self.path, self.errors);
         if !is_lookup_name(name) {
-            self.error("", "is no name", "1 to 40 of a-z, 0-9, '-' and '_'");
+            self.error(
+                "",
+                "is not a valid name",
+                "1 to 40 of a-z, 0-9, '-' and '_'",
+            );
             return None;
         }
         if RESERVED_NAMES.contains(&name) {
