@@ -51,16 +51,22 @@ const RANKS: [(RetentionRank, &str); 2] = [
     (RetentionRank::Critical, "critical"),
 ];
 
-/// Stored files, oldest first.
+/// Stored files.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) files: VecDeque<MediaEntry>,
-    pub(super) bytes: u64,
-    /// Those of `files` that can't be deleted, with the time of the next try.
+    queues: BTreeMap<RetentionRank, RankQueue>,
+    /// Files that can't be deleted, with the time of the next try.
     pub(super) stuck: BTreeMap<Ulid, Instant>,
     pub(super) deleted: u64,
     /// The last folder whose name is on stable storage.
     pub(super) durable_folder: Option<PathBuf>,
+}
+
+/// Files of one rank, oldest first.
+#[derive(Debug, Default)]
+struct RankQueue {
+    files: VecDeque<MediaEntry>,
+    bytes: u64,
 }
 
 /// Reserves the ids of files.
@@ -108,41 +114,83 @@ impl MediaEntry {
     }
 }
 
-impl Index {
-    pub(super) fn find(&self, id: Ulid) -> Option<MediaEntry> {
+impl RankQueue {
+    fn find(&self, id: Ulid) -> Option<MediaEntry> {
         let at = self.files.partition_point(|entry| entry.id < id);
         self.files.get(at).copied().filter(|entry| entry.id == id)
     }
 
-    pub(super) fn insert(&mut self, entry: MediaEntry) {
+    fn insert(&mut self, entry: MediaEntry) {
         let at = self.files.partition_point(|other| *other < entry);
         self.files.insert(at, entry);
         self.bytes += entry.bytes;
     }
 
+    fn remove(&mut self, entry: &MediaEntry) {
+        let at = self.files.partition_point(|other| other < entry);
+        if let Some(removed) = self.files.remove(at) {
+            self.bytes -= removed.bytes;
+        }
+    }
+
+    /// The ids of the files around `id`, which has no file here.
+    fn neighbours(&self, id: Ulid) -> [Option<Ulid>; 2] {
+        let at = self.files.partition_point(|entry| entry.id < id);
+        [at.checked_sub(1), Some(at)].map(|at| Some(self.files.get(at?)?.id))
+    }
+}
+
+impl Index {
+    /// Bytes of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.queues.values().map(|queue| queue.bytes).sum()
+    }
+
+    /// All files, by rank and then oldest first.
+    pub(super) fn files(&self) -> impl Iterator<Item = &MediaEntry> {
+        self.queues.values().flat_map(|queue| &queue.files)
+    }
+
+    pub(super) fn find(&self, id: Ulid) -> Option<MediaEntry> {
+        self.queues.values().find_map(|queue| queue.find(id))
+    }
+
+    pub(super) fn insert(&mut self, entry: MediaEntry) {
+        self.queues.entry(entry.rank).or_default().insert(entry);
+    }
+
     /// The file to delete next within `max_bytes`, of those that can be deleted at `now`.
     pub(super) fn next_to_delete(&self, max_bytes: u64, now: Instant) -> Option<MediaEntry> {
-        let exceeds = |rank, share| {
-            let of_rank = self.files.iter().filter(|entry| entry.rank == rank);
-            of_rank.map(|entry| entry.bytes).sum::<u64>() > max_bytes / share
+        // On a nearly full disk the files never fill the limit, so the shares are of what is here.
+        let bound = max_bytes.min(self.bytes());
+        let exceeds = |rank: RetentionRank, share: u64| {
+            let queue = self.queues.get(&rank);
+            queue.is_some_and(|queue| queue.bytes > bound / share)
         };
-        let is_stuck = |id| self.stuck.get(id).is_some_and(|retry| now < *retry);
         RetentionRank::deletion_order(exceeds)
             .find_map(|group| {
-                let mut files = self.files.iter();
-                files.find(|entry| group.contains(&entry.rank) && !is_stuck(&entry.id))
+                let oldest = group.iter().filter_map(|rank| self.oldest(*rank, now));
+                oldest.min()
             })
             .copied()
     }
 
-    /// Removes a deleted file; returns the ids of the files before and after it.
-    pub(super) fn remove(&mut self, entry: &MediaEntry) -> [Option<Ulid>; 2] {
-        let at = self.files.partition_point(|other| other < entry);
-        self.files.remove(at);
+    /// The oldest file of `rank` that can be deleted at `now`.
+    fn oldest(&self, rank: RetentionRank, now: Instant) -> Option<&MediaEntry> {
+        let can_delete = |id: &Ulid| self.stuck.get(id).is_none_or(|retry| *retry <= now);
+        let mut files = self.queues.get(&rank)?.files.iter();
+        files.find(|entry| can_delete(&entry.id))
+    }
+
+    /// Removes a deleted file; returns the ids of the files before and after it, of each rank.
+    pub(super) fn remove(&mut self, entry: &MediaEntry) -> Vec<Ulid> {
+        if let Some(queue) = self.queues.get_mut(&entry.rank) {
+            queue.remove(entry);
+        }
         self.stuck.remove(&entry.id);
-        self.bytes -= entry.bytes;
         self.deleted += 1;
-        [at.checked_sub(1), Some(at)].map(|at| Some(self.files.get(at?)?.id))
+        let neighbours = self.queues.values().map(|queue| queue.neighbours(entry.id));
+        neighbours.flatten().flatten().collect()
     }
 }
 

@@ -125,15 +125,15 @@ impl MediaStore {
         }
         files.sort_unstable();
         let last = files.last().map_or(Ulid::nil(), |entry| entry.id);
+        let mut index = Index::default();
+        for entry in files {
+            index.insert(entry);
+        }
         let store = Self {
             root,
             limits,
             sync_folder: durable::sync_folder,
-            index: Mutex::new(Index {
-                bytes: files.iter().map(|entry| entry.bytes).sum(),
-                files: files.into(),
-                ..Index::default()
-            }),
+            index: Mutex::new(index),
             names: Mutex::new(MediaIds {
                 active: BTreeSet::new(),
                 last,
@@ -253,7 +253,7 @@ impl MediaStore {
 
     /// Bytes of all pictures and clips.
     pub fn bytes(&self) -> u64 {
-        self.index.lock().bytes
+        self.index.lock().bytes()
     }
 
     /// Bytes of the pictures and clips that this process can probably delete: it may write to their
@@ -262,9 +262,9 @@ impl MediaStore {
         let index = self.index.lock();
         let may_delete_in = Access::WRITE_OK | Access::EXEC_OK;
         let mut last = None;
-        let deletable = index.files.iter().filter(|entry| {
+        let deletable = index.files().filter(|entry| {
             let folder = self.folder_of(entry.id);
-            // Files of a day follow each other.
+            // Files of a day follow each other, in each rank.
             if last.as_ref().is_none_or(|(known, _)| *known != folder) {
                 let may_delete = access(&folder, may_delete_in).is_ok();
                 last = Some((folder, may_delete));
@@ -326,9 +326,9 @@ impl MediaStore {
     /// Deletes files until `coming` more bytes fit within the limit.
     fn delete_for(&self, coming: u64) {
         let mut index = self.index.lock();
-        while index.bytes + coming > self.limits.max_bytes && self.delete_next(&mut index).is_some()
-        {
-        }
+        while index.bytes() + coming > self.limits.max_bytes
+            && self.delete_next(&mut index).is_some()
+        {}
     }
 
     /// Deletes the next file that can be deleted and returns its size. The others stay, and are
@@ -349,7 +349,7 @@ impl MediaStore {
             }
         };
         let folder = self.folder_of(entry.id);
-        let mut neighbours = index.remove(&entry).into_iter().flatten();
+        let mut neighbours = index.remove(&entry).into_iter();
         let is_used = neighbours.any(|other| self.folder_of(other) == folder)
             || self.has_active_file_in(&folder);
         if !is_used && let Err(error) = fs::remove_dir(&folder) {

@@ -171,6 +171,28 @@ fn frames_kept_on_request_displace_little_evidence() {
 }
 
 #[test]
+fn frames_kept_on_request_displace_little_on_a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |store: &MediaStore, n: i64, rank| {
+        let picture = store.put(MediaKind::Clean, rank, NOV_21 + n, b"1234");
+        picture.unwrap().id
+    };
+    let store = open(dir.path(), 1 << 20);
+    let events = (0..16).map(|n| put(&store, n, RetentionRank::Normal));
+    let events: Vec<String> = events.collect();
+    let limits = MediaLimits {
+        max_bytes: 1 << 20,
+        min_free_bytes: u64::MAX,
+    };
+    let store = MediaStore::open(dir.path(), limits).unwrap();
+    let polled = (16..56).map(|n| put(&store, n, RetentionRank::Requested));
+    let polled: Vec<String> = polled.collect();
+    let kept = |ids: &[String]| ids.iter().filter(|id| store.path(id).is_ok()).count();
+    assert_eq!((kept(&events), kept(&polled)), (13, 3));
+    assert!(store.path(&polled[39]).is_ok(), "the newest stays");
+}
+
+#[test]
 fn file_that_can_not_be_deleted_stays_and_frees_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 100);
