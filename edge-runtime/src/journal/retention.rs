@@ -3,8 +3,10 @@
 //! - Oldest first, within limits of records and bytes.
 //! - Critical items outlive others: they are deleted only when nothing else is left, or when they
 //!   fill half of a limit, so that a flood of them does not displace everything else.
-//! - Frames kept on request are deleted first when they fill an eighth of a limit, so that a client
-//!   that polls displaces no more evidence than that.
+//! - Of media, frames kept on request are deleted first when they fill an eighth of the limit, so
+//!   that a client that polls displaces no more other media than that. No record has this rank.
+//! - Shares of media are of the bytes that they have, where that is less than their limit: on a
+//!   nearly full disk they never fill it.
 //! - No I/O: knows only numbers and sizes.
 
 use std::collections::VecDeque;
