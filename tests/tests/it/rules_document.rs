@@ -397,8 +397,9 @@ than it should have, at 32 MiB, and on a full disk: then it is kept with what it
 event begins one of its own.
 
 A clip is stored beside the pictures, and deleted like them: the oldest first, those of critical
-events last (`runtime.media_bytes`). Over a channel it follows its event as a message of its own:
-attached if the channel sends pictures and it has at most 8 MiB, else by its id.
+events last unless they fill half of the limit (`runtime.media_bytes`). Over a channel it follows
+its event as a message of its own: attached if the channel sends pictures and it has at most 8 MiB,
+else by its id.
 ",
     );
     out
