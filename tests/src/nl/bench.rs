@@ -31,6 +31,7 @@ fn run_task(task: &Task, agent: &Agent, runs: usize) -> TaskScore {
             Ok((outcome, models, absent)) => {
                 score.absent = absent;
                 score.runs.push(TaskRun {
+                    nth,
                     graded: grade(task, &outcome, &models),
                     outcome,
                 });

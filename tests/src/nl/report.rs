@@ -12,6 +12,8 @@ use super::task::{Gate, Task};
 /// One run of a task.
 #[derive(Debug, Clone)]
 pub struct TaskRun {
+    /// Number of the run, counted from 0; a run that could not take place has one too.
+    pub nth: usize,
     pub outcome: Outcome,
     pub graded: Graded,
 }
@@ -37,6 +39,11 @@ impl TaskScore {
         }
     }
 
+    /// Number of runs that were to take place.
+    fn planned(&self) -> usize {
+        self.runs.len() + self.not_run.len()
+    }
+
     /// Whether all runs pass.
     pub fn every_run(&self) -> bool {
         self.not_run.is_empty() && self.runs.iter().all(|r| r.graded.passed)
@@ -44,7 +51,7 @@ impl TaskScore {
 
     fn table(&self, out: &mut String) -> std::fmt::Result {
         let Task { id, category, .. } = &self.task;
-        for (nth, ran) in self.runs.iter().enumerate() {
+        for ran in &self.runs {
             let passed = if ran.graded.passed { "PASS" } else { "fail" };
             let first = if ran.graded.first_try != Some(false) {
                 ""
@@ -58,7 +65,7 @@ impl TaskScore {
             writeln!(
                 out,
                 "{id:5} {category:14} run {} {passed}{first}{drawn}",
-                nth + 1
+                ran.nth + 1
             )?;
             writeln!(out, "      \"{}\"", ran.outcome.words)?;
             for Grade {
@@ -94,7 +101,7 @@ impl TaskScore {
                 .filter_map(|c| c.names.first())
                 .collect();
             json!({
-                "words": ran.outcome.words, "passed": ran.graded.passed, "first_try": ran.graded.first_try,
+                "nth": ran.nth, "words": ran.outcome.words, "passed": ran.graded.passed, "first_try": ran.graded.first_try,
                 "first_valid": ran.graded.first_valid, "checks": ran.graded.grades.iter().map(grade).collect::<Vec<_>>(),
                 "wrong_offer": ran.graded.wrong_offer, "wrong_change": ran.graded.wrong_change,
                 "said": ran.outcome.said.text, "calls": calls, "drawn": ran.outcome.drawn, "deployed": deployed,
@@ -142,7 +149,8 @@ pub struct Shares {
     pub wrong_changes: usize,
     /// Runs in which the rules offered what the task does not ask for.
     pub wrong_offers: usize,
-    /// Runs that could not take place; no other number has them.
+    /// Runs that could not take place. No other count of runs has them, and `every_run` has none of
+    /// their tasks.
     pub not_run: usize,
     /// Number of tasks.
     pub tasks: usize,
@@ -168,6 +176,11 @@ impl Score {
     /// Whether an LLM was configured and never answered, so that only the rules were graded.
     pub fn is_llm_silent(&self) -> bool {
         self.has_model && self.answered() == 0
+    }
+
+    /// Highest number of runs that a task was to have.
+    fn runs_of_a_task(&self) -> Option<usize> {
+        self.tasks.iter().map(TaskScore::planned).max()
     }
 
     /// Counts runs and tasks.
@@ -217,7 +230,7 @@ impl Score {
             writeln!(out, "{task:5} UNREADABLE: {why}")?;
         }
         let s = self.shares();
-        let k = self.tasks.iter().map(|t| t.runs.len()).max().unwrap_or(0);
+        let k = self.runs_of_a_task().unwrap_or(0);
         writeln!(out, "\n{}: {} tasks, {} runs", self.agent, s.tasks, s.runs)?;
         if s.not_run > 0 {
             writeln!(out, "  {} further runs could not run", s.not_run)?;
@@ -295,7 +308,7 @@ impl Score {
             "after_self_correction": share(s.passed, s.runs), "pass^k": share(s.every_run, s.tasks),
             "declined": s.declined, "wrong_offers": s.wrong_offers, "wrong_changes": s.wrong_changes,
             "unreadable": self.unreadable, "could_not_run": s.not_run,
-            "k": self.tasks.iter().map(|t| t.runs.len()).max(), "released": self.is_released(),
+            "k": self.runs_of_a_task(), "released": self.is_released(),
             "tasks": self.tasks.iter().map(TaskScore::json).collect::<Vec<_>>(),
         })
     }
@@ -333,6 +346,35 @@ mod tests {
                 .contains("run 2 COULD NOT RUN: the box: timed out")
         );
         assert_eq!(all.json()["could_not_run"], 1);
+    }
+
+    #[test]
+    fn run_after_a_missing_one_keeps_its_number() {
+        let mut task = TaskScore::new(Task::default());
+        task.not_run.push((0, "the box: timed out".to_owned()));
+        task.runs.push(TaskRun {
+            nth: 1,
+            outcome: Outcome::default(),
+            graded: Graded {
+                grades: Vec::new(),
+                first_valid: None,
+                declined: false,
+                wrong_change: false,
+                wrong_offer: false,
+                first_try: None,
+                passed: true,
+            },
+        });
+        let all = Score {
+            tasks: vec![task],
+            ..score(false)
+        };
+        let table = all.table();
+        for part in ["run 2 PASS", "run 1 COULD NOT RUN", "pass^2"] {
+            assert!(table.contains(part), "{part} is not in\n{table}");
+        }
+        assert_eq!(all.json()["k"], 2);
+        assert_eq!(all.json()["tasks"][0]["runs"][0]["nth"], 1);
     }
 
     #[test]
