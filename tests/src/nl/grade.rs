@@ -19,7 +19,7 @@ use super::check::{
     State, Tools,
 };
 use super::families::{Graph, Settings};
-use super::language::language_of;
+use super::language::{has_language_name, language_of};
 use super::outcome::{Call, Outcome, RunState};
 use super::play::{Models, Played, play, words};
 use super::scene::Scene;
@@ -577,11 +577,14 @@ impl<'g> Grader<'g> {
     }
 
     /// The language of the request where a task wants that of its instruction, and the run has a
-    /// wording in another one.
+    /// wording in another one that does not ask for the wanted one by name.
     fn wanted_language<'w>(&self, wanted: &'w str) -> &'w str {
         let of_instruction = language_of(&self.task.instruction);
-        match language_of(&self.outcome.words) {
-            Some(said) if of_instruction == Some(wanted) => said,
+        let words = &self.outcome.words;
+        match language_of(words) {
+            Some(said) if of_instruction == Some(wanted) && !has_language_name(words, wanted) => {
+                said
+            }
             _ => wanted,
         }
     }
@@ -923,6 +926,10 @@ mod tests {
         assert_eq!(wanted(&task.instruction, "de"), "de");
         assert_eq!(wanted("w1 42", "de"), "de");
         assert_eq!(wanted(english, "fr"), "fr", "a language that was asked for");
+        let asks_for_german = "Answer in German: until when is the gate camera paused?";
+        assert_eq!(wanted(asks_for_german, "de"), "de");
+        let asks_for_english = "Answer in English: until when is the gate camera paused?";
+        assert_eq!(wanted(asks_for_english, "de"), "en");
     }
 
     #[test]

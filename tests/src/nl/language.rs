@@ -28,13 +28,32 @@ const FUNCTION_WORDS: [(&str, &str); 5] = [
     ),
 ];
 
+/// Names of each language, in all of them.
+const NAMES: [(&str, &str); 5] = [
+    ("en", "english englisch anglais inglés inglese"),
+    ("de", "german deutsch allemand alemán tedesco"),
+    ("fr", "french französisch français francés francese"),
+    ("es", "spanish spanisch espagnol español spagnolo"),
+    ("it", "italian italienisch italien italiano"),
+];
+
+/// Whether a text names the language with this code.
+pub fn has_language_name(text: &str, code: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut names = NAMES.iter().filter(|(of, _)| *of == code);
+    names.any(|(_, names)| names.split(' ').any(|name| words(&text).contains(&name)))
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphabetic())
+        .filter(|w| !w.is_empty())
+        .collect()
+}
+
 /// Returns the language code of a text.
 pub fn language_of(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
-    let words: Vec<&str> = text
-        .split(|c: char| !c.is_alphabetic())
-        .filter(|w| !w.is_empty())
-        .collect();
+    let words = words(&text);
     let score = |known: &str| {
         let is_known = |word: &&&str| known.split(' ').any(|known| known == **word);
         words.iter().filter(is_known).count()
