@@ -2,8 +2,10 @@
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::timeout;
 use watchkeeper_contract::event::{Event, MediaKind};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::ProblemCode;
@@ -12,6 +14,9 @@ use super::{Bench, NOW, event};
 use crate::journal::RetentionRank;
 use crate::pipeline::manager::tests::watching;
 use crate::server::limits::MAX_TRANSFERS;
+
+/// Timeout of a wait for what other threads do.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changed_picture_of_an_event_is_refused_if_verified() {
@@ -133,15 +138,22 @@ async fn part_of_a_recording_is_sent_whole_or_in_ranges() {
         let results = bench.get("/v1/pipelines/watch/results").await;
         results.json()["frames"].as_u64().unwrap()
     };
-    while frames().await < 2 {}
+    timeout(TIMEOUT, async { while frames().await < 2 {} })
+        .await
+        .expect("the pipeline looks at frames");
     bench.ask("POST", "/v1/pipelines/watch/pause", "").await;
 
-    let whole = loop {
-        let whole = bench.get(path).await;
-        if whole.status != 409 {
-            break whole;
+    let finished = async {
+        loop {
+            let whole = bench.get(path).await;
+            if whole.status != 409 {
+                break whole;
+            }
         }
     };
+    let whole = timeout(TIMEOUT, finished)
+        .await
+        .expect("the part is finished");
     assert_eq!(whole.status, 200, "{}", whole.head);
     let (kind, length) = (whole.header("content-type").unwrap(), whole.body.len());
     assert!(["video/mp4", "video/webm"].contains(&kind), "{kind}");
@@ -163,6 +175,15 @@ async fn part_of_a_recording_is_sent_whole_or_in_ranges() {
     let unknown = bench.get("/v1/pipelines/watch/recording?part=2").await;
     assert_eq!(unknown.status, 404);
     assert_eq!(unknown.problem().field.as_deref(), Some("part"));
+}
+
+/// Waits until `path` is sent.
+async fn wait_for_permit(bench: &Bench, path: &str) {
+    timeout(TIMEOUT, async {
+        while bench.get(path).await.status != 200 {}
+    })
+    .await
+    .expect("a transfer ends");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -196,9 +217,9 @@ async fn transfer_holds_a_permit_and_survives_file_deletion() {
     assert!(body.await.unwrap() == bytes, "it is cut off");
     // Its permit is free again, and so are those of clients that hang up.
     let (path, _) = kept_clip(&bench, 10);
-    while bench.get(&path).await.status != 200 {}
+    wait_for_permit(&bench, &path).await;
     drop(sent);
     for _ in 0..MAX_TRANSFERS {
-        while bench.get(&path).await.status != 200 {}
+        wait_for_permit(&bench, &path).await;
     }
 }
