@@ -370,7 +370,7 @@ impl Feed for GstFeed {
         let wait = gst::ClockTime::try_from(wait).unwrap_or(gst::ClockTime::SECOND);
         if let Some(sample) = self.sink.try_pull_sample(wait) {
             self.has_picture = true;
-            self.signals.undecoded.store(0, Ordering::Relaxed);
+            self.signals.taken_since_picture.store(0, Ordering::Relaxed);
             return self
                 .convert(&sample)
                 .map_or_else(Step::Broken, Step::Picture);
@@ -379,7 +379,7 @@ impl Feed for GstFeed {
             return broken;
         }
         if self.sink.is_eos() {
-            let is_undecoded = self.signals.undecoded.load(Ordering::Relaxed) > 0;
+            let is_undecoded = self.signals.taken_since_picture.load(Ordering::Relaxed) > 0;
             return match self.hardware() {
                 Some(element) if is_undecoded && !self.has_picture => {
                     self.decoder_failed(&element, "it took frames and gave none")
@@ -407,7 +407,7 @@ impl Feed for GstFeed {
 
     fn silent_decoder(&self) -> Option<FeedError> {
         let element = self.hardware()?;
-        let is_silent = self.signals.undecoded.load(Ordering::Relaxed) > MAX_UNDECODED;
+        let is_silent = self.signals.taken_since_picture.load(Ordering::Relaxed) > MAX_UNDECODED;
         let detail = "it took frames and gave none in time";
         match is_silent.then(|| self.decoder_failed(&element, detail))? {
             Step::DecoderFailed(error) => Some(error),

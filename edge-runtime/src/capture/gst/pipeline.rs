@@ -107,7 +107,7 @@ fn watch_decoder(element: &gst::Element, signals: &Arc<Signals>) {
     };
     let signals = signals.clone();
     pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
-        signals.undecoded.fetch_add(1, Ordering::Relaxed);
+        signals.taken_since_picture.fetch_add(1, Ordering::Relaxed);
         gst::PadProbeReturn::Ok
     });
 }

@@ -28,7 +28,7 @@ pub(super) struct Signals {
     /// Decoder of the stream, once it is decided.
     pub(super) decoder: Mutex<Option<RunningDecoder>>,
     /// Buffers that a hardware decoder took since the last picture.
-    pub(super) undecoded: AtomicU64,
+    pub(super) taken_since_picture: AtomicU64,
     /// Why the stream could not be linked to its decoder.
     pub(super) failure: Mutex<Option<FeedError>>,
 }
