@@ -6,13 +6,13 @@
 //! |---|---|
 //! | below 512 MiB | no recording is written ([`super::recordings`]) |
 //! | below 128 MiB | the detection history is not written ([`crate::history`]) |
-//! | below 64 MiB | a new picture replaces the oldest one ([`crate::journal::media`]); effects are refused ([`crate::effects`]) |
-//! | below [`LOW`] | old recordings are deleted, then old pictures, until [`ENOUGH`] is free or none are left |
+//! | below 64 MiB | a new picture replaces others, in the order of [`crate::journal::RetentionRank`] ([`crate::journal::media`]); effects are refused ([`crate::effects`]) |
+//! | below [`LOW`] | old recordings are deleted, then pictures and clips in that order, until [`ENOUGH`] is free or none are left |
 //! | below 16 MiB | events wait in memory ([`watchkeeper_store::Options::min_free_bytes`]); frames are dropped, events are not |
 //!
 //! - Nothing is deleted unless that frees what is needed: [`LOW`], or what a refused write needs.
-//!   What can't be deleted does not count: in
-//!   a folder of another user, or a picture that a deletion has failed on.
+//!   What can't be deleted does not count: files in a folder of another user, and pictures that a
+//!   deletion has failed on.
 //! - Files on another disk are left alone.
 //! - One call deletes no more than needed by the sizes of the files, whatever the file system
 //!   reports.
