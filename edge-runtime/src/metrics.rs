@@ -239,7 +239,7 @@ impl Metrics {
             at,
         };
         self.dropped
-            .metric(of(source.as_str(), place), || of(OTHER, OTHER))
+            .metric(of(source.as_str(), place), || of(OTHER, place))
             .inc_by(count);
     }
 

@@ -142,6 +142,27 @@ fn states_of_sources_and_look_rates_are_read_at_the_scrape() {
 }
 
 #[test]
+fn frames_dropped_beyond_the_bound_keep_their_place() {
+    let metrics = Metrics::new();
+    let sources = (0..MAX_SERIES).map(|n| {
+        let mut source = source(10);
+        source.spec.id = SourceId::new(format!("source-{n}")).unwrap();
+        source.counters.dropped = 2;
+        source.counters.undecoded = 1;
+        source
+    });
+    metrics.count_sources(|| sources.collect());
+    let text = text(&metrics);
+    // Each source has two series, so half of the sources are counted by name.
+    let half = MAX_SERIES / 2;
+    for (place, count) in [("slot", 2 * half), ("decoder", half)] {
+        let line =
+            format!("watchkeeper_frames_dropped_total{{source=\"other\",at=\"{place}\"}} {count}");
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
 fn series_beyond_the_bound_are_counted_as_other() {
     let metrics = Metrics::new();
     let pipeline = PipelineId::new("p").unwrap();
