@@ -51,7 +51,7 @@ const RANKS: [(RetentionRank, &str); 2] = [
     (RetentionRank::Critical, "critical"),
 ];
 
-/// Stored files.
+/// Stored files, by their rank.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     queues: BTreeMap<RetentionRank, RankQueue>,
