@@ -104,7 +104,7 @@ pub struct Pruned {
     pub unreachable: Vec<String>,
 }
 
-/// Destroyed entries.
+/// Result of a destruction, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Destroyed {
     pub entries: u64,

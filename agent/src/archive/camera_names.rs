@@ -10,8 +10,8 @@ use watchkeeper_client::RuntimeClient;
 /// Longest time for the answer of the runtime, which knows the names.
 const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the names of cameras with their IDs; none if the runtime gives no answer. A name that two
-/// cameras have means neither.
+/// Returns the names of cameras with their IDs; none if the runtime gives no answer. A name that
+/// two cameras have means neither.
 pub(super) async fn camera_names(runtime: &RuntimeClient) -> CameraNames {
     let sources = timeout(NAMES_TIMEOUT, runtime.sources()).await;
     let named = sources

@@ -90,9 +90,7 @@ impl Request {
         let names_collection = words.find(&["collection"]).is_some();
         let folder = (!names_collection).then(|| words.folder()).flatten();
         let has_place = names_collection || folder.is_some();
-        if let Some(folder) = &folder {
-            words.described(folder, true);
-        }
+        words.described(folder.as_deref(), true);
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
         let album = words.album();
@@ -106,9 +104,7 @@ impl Request {
         let models = models.filter(|models| !models.is_empty());
         let cameras = models.unwrap_or_else(|| words.cameras(&names.cameras));
         words.take(&["put", "them"]);
-        if let Some(place) = folder.as_ref().or(collection.as_ref()) {
-            words.described(place, false);
-        }
+        words.described(folder.as_deref().or(collection.as_deref()), false);
         let mut left = selection.refused;
         // Of two orders, or two kinds of sets, one would be lost.
         let is_ordered = selection

@@ -191,7 +191,8 @@ impl Words {
 
     /// Uses up the words before "photos" that the name of their folder has: `vacation photos in
     /// ./vacation`. `times`: only those that would be times.
-    pub(super) fn described(&mut self, folder: &str, times: bool) {
+    pub(super) fn described(&mut self, folder: Option<&str>, times: bool) {
+        let folder = folder.unwrap_or_default();
         let names: Vec<&str> = folder.split(|c: char| !c.is_alphanumeric()).collect();
         for place in 0..self.len() {
             let is_described = |word: &str| names.iter().any(|name| is_same_noun(name, word));
