@@ -191,8 +191,11 @@ impl fmt::Display for NotUnderstood {
 const EXAMPLE: &str = "organise ./photos by day and keep the 3 best of each, or: the best 10 \
                        pictures of last week's cars";
 
+/// Whether a word is of a kind, and the forms of that kind.
+type Kind = (fn(&str) -> bool, &'static str);
+
 /// Kinds of words that no rule has read, and the forms that rules do read.
-const KINDS: [(fn(&str) -> bool, &str); 10] = [
+const KINDS: [Kind; 10] = [
     (
         is_of_time,
         "times: yesterday, Friday night, last week, the last 3 days, two weeks ago, since \
