@@ -315,7 +315,7 @@ impl Words {
         };
         let is_kept = |place: usize| {
             let verbs = ["keep", "pick", "choose", "select", "only"];
-            place > 0 && self.is_one(place - 1, &verbs)
+            self.is_after(place, 1, &verbs)
         };
         let counted = |place: usize| {
             let is_noun = self.get(place + 1).is_some_and(is_picture_noun);

@@ -121,10 +121,7 @@ impl Words {
 
     /// Returns whether the word at `place` names a camera: `of camera X100` or `camera "EOS R5"`.
     pub(super) fn names_camera(&self, place: usize) -> bool {
-        let is = |back: usize, words: &[&str]| {
-            let at = place.checked_sub(back);
-            at.is_some_and(|at| self.is_one(at, words))
-        };
+        let is = |back: usize, words: &[&str]| self.is_after(place, back, words);
         let fits = match self.get(place) {
             Some(name) if name.starts_with('"') => !is(2, &["by", "each", "per", "every"]),
             Some(name) => is(2, &["of", "from"]) && !is_filler(name) && !is_path(name),
@@ -135,10 +132,7 @@ impl Words {
 
     /// The place where the phrase begins that makes a model at a place the camera of pictures.
     pub(super) fn lead_of_model(&self, place: usize, end: usize) -> Option<usize> {
-        let is = |back: usize, words: &[&str]| {
-            let at = place.checked_sub(back);
-            at.is_some_and(|at| self.is_one(at, words))
-        };
+        let is = |back: usize, words: &[&str]| self.is_after(place, back, words);
         let has_number = || (place..end).any(|at| self.get(at).is_some_and(is_number_of_model));
         let has_maker = self.has_maker(place, end);
         match () {

@@ -204,7 +204,7 @@ impl Words {
             true => &["but"],
             false => &["but", "also"],
         };
-        let has_joint = place > 0 && self.is_one(place - 1, joints);
+        let has_joint = self.is_after(place, 1, joints);
         let place = place - usize::from(has_joint);
         self.use_up(place, end - place);
         Some(end)

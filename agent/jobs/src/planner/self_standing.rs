@@ -271,9 +271,7 @@ impl Words {
             _ => return None,
         };
         let has_noun = self.is_one(at + 1, &["format"]);
-        if has_noun && self.is_of_output(place)
-            || place > 0 && self.is_one(place - 1, &["as", "to", "into"])
-        {
+        if has_noun && self.is_of_output(place) || self.is_after(place, 1, &["as", "to", "into"]) {
             return None;
         }
         Some((Test::is("format", format), at + 1 + usize::from(has_noun)))

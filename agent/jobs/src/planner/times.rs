@@ -19,8 +19,8 @@ impl Words {
         for place in 0..self.len() {
             let found = self.range_at(place);
             // A second time behind "and" is denied too, and left.
-            let joins = |at| self.is_one(at, &["and", "or"]);
-            let is_joined = place > 0 && denied == Some(place - 1) && joins(place - 1);
+            let is_joined = denied.is_some_and(|end| end + 1 == place)
+                && self.is_after(place, 1, &["and", "or"]);
             if self.is_negated(place) || is_joined {
                 denied = found.map_or(denied, |(_, end)| Some(end));
                 continue;
@@ -53,7 +53,7 @@ impl Words {
         let is_counted = words.get(count - 1).is_some_and(|word| is_number(word))
             && self.get(end).is_some_and(is_picture_noun);
         // "On a Friday" is any.
-        let is_any = count == 1 && place > 0 && self.is_one(place - 1, &["a", "any", "every"]);
+        let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"]);
         let range = Range {
             since: found.from.map(|from| from.datetime()),
             until: found.until.map(|until| until.datetime()),
@@ -72,7 +72,7 @@ impl Words {
         day.until
             .filter(|until| *until <= begin.saturating_add(1.day()))?;
         let place = self.find(&["night"])?;
-        let is_led = place > 0 && self.is_one(place - 1, &["at", "during", "the"]);
+        let is_led = self.is_after(place, 1, &["at", "during", "the"]);
         if !is_led || self.is_negated(place - 1) {
             return None;
         }

@@ -71,6 +71,12 @@ impl Words {
         words.iter().any(|word| self.stands(place, &[word]))
     }
 
+    /// Returns whether `place` is `back` places after one of these words.
+    pub(super) fn is_after(&self, place: usize, back: usize, words: &[&str]) -> bool {
+        let at = place.checked_sub(back);
+        at.is_some_and(|at| self.is_one(at, words))
+    }
+
     /// Returns whether a word of a list, which `|` separates, stands at `place`.
     pub(super) fn is_in(&self, place: usize, list: &str) -> bool {
         self.get(place)
@@ -136,7 +142,7 @@ impl Words {
     /// refinement `called NAME` is enough: it changes the one album.
     pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
         let (place, length) = (0..self.len()).find_map(|at| {
-            let has_noun = at > 0 && self.is_one(at - 1, &["album", "sheet", "folder"]);
+            let has_noun = self.is_after(at, 1, &["album", "sheet", "folder"]);
             let is_verb = self.is_one(at, &["call", "name"]);
             let is_called = self.is_one(at, &["called", "named"]);
             match () {
@@ -237,7 +243,7 @@ impl Words {
     pub(super) fn left(&self) -> Vec<String> {
         let narrows = |at: usize| {
             let is_person = self.is_one(at, &["me", "us", "you"]);
-            is_person && at > 0 && self.is_one(at - 1, &["of", "with", "by"])
+            is_person && self.is_after(at, 1, &["of", "with", "by"])
         };
         let means_nothing = |at: usize, word: &str| is_filler(word) || self.is_first_verb(at);
         let words = self.words.iter().enumerate();
