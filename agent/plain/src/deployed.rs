@@ -46,7 +46,7 @@ pub(crate) fn refuse_place(r: &Reader<'_>) -> Result<(), Refusal> {
     let named = names::known_place(&mut r.clone(), &cameras, |_, _| true);
     named.map_or(Ok(()), |(camera, place)| {
         Err(Refusal::meaning(format!(
-            "{} is a place on {}, and no watch. {} Say it again with the name of the watch.",
+            "{} is a place on {}, not a watch. {} Say it again with the name of the watch.",
             quoted(&place.name),
             camera.id,
             listed(r.scene, Some(&camera.id), None)
