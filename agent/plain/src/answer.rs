@@ -128,6 +128,8 @@ pub struct EventsWanted {
     pub only_number: bool,
     /// Their pictures are wanted too.
     pub pictures: bool,
+    /// The question is whether there were any.
+    pub is_yes_or_no: bool,
     /// So many of the newest are enough; absent: as many as are shown.
     pub most: Option<usize>,
     /// Their number is wanted for each hour.

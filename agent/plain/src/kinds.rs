@@ -2,6 +2,8 @@
 //!
 //! Invariant: a question about one kind is never answered with another one without saying so.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CrossDirection, RuleSpec};
@@ -12,7 +14,7 @@ use watchkeeper_english::several;
 use crate::lexicon::folded;
 use crate::question_words::{EventKind, Happened};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, Scene, quoted, quoted_all};
+use crate::scene::{Deployed, Scene, quoted};
 
 pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them one at a time.";
 
@@ -51,42 +53,58 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
 }
 
 /// Said of a `number` of events whose rule has a cool-down.
-const LEFT_OUT: &str = "Events that the cool-down of a watch left out are not counted; the counter of a line, in the status of its camera, has all since its watch started.";
+const LEFT_OUT: &str = "Events that the cool-down of a watch left out are not counted.";
 
 /// Kinds of events to look for, given the kinds in the question, and a sentence for each that
 /// another kind counts for, or whose number leaves out events. The coverage shows what no watch
 /// reported then.
 pub(crate) fn counted(
     asked: &[Happened],
+    scene: &Scene,
     watches: &[&Deployed],
     labels: &[String],
     number: bool,
 ) -> (Vec<EventKind>, Vec<String>) {
     let who = match labels {
         [] => "something".to_owned(),
-        _ => quoted_all(labels, " or "),
+        _ => several(&labels.join(" or ")),
     };
+    let watches = watches.iter().filter(|watch| knows(watch, labels, scene));
+    let watches: Vec<&Deployed> = watches.copied().collect();
     let (mut kinds, mut said, mut cools) = (Vec::new(), Vec::new(), false);
     for Happened { name, counts, .. } in asked {
-        let telling = |kind: &EventKind| -> Vec<RuleSpec> {
-            let rules = watches.iter().map(|watch| telling(watch, kind, labels));
+        let rules_of = |kind: &EventKind| -> Vec<(&SourceId, RuleSpec)> {
+            let rules = watches.iter().map(|watch| {
+                let rules = telling(watch, kind, labels).into_iter();
+                rules.map(|rule| (&watch.spec.source, rule))
+            });
             rules.flatten().collect()
         };
-        let is_told = |kind: &&EventKind| !telling(kind).is_empty();
-        let (first, told) = (counts.first(), counts.iter().find(is_told));
+        let cameras = |kind: &EventKind| -> usize {
+            let rules = rules_of(kind);
+            let cameras: BTreeSet<_> = rules.iter().map(|(camera, _)| camera).collect();
+            cameras.len()
+        };
+        // The kind that most cameras report; of equal ones the best.
+        let told = counts.iter().rev().filter(|kind| cameras(kind) > 0);
+        let (first, told) = (counts.first(), told.max_by_key(|kind| cameras(kind)));
         if let (Some(first), Some(told)) = (first, told.filter(|told| Some(*told) != first)) {
+            let watches = match cameras(first) {
+                0 => "No watch here tells",
+                _ => "Not every camera has a watch that tells",
+            };
             said.push(format!(
-                "No watch here tells when {who} {}; instead each time counts that it {}.",
+                "{watches} when {who} {}; instead each time counts that one {}.",
                 first.happened, told.happened
             ));
         }
         let counts_a_line = |w: &&Deployed| !names_of_steps(w, "line_counter").is_empty();
         let is_crossing = first.is_some_and(|first| first.condition == "crosses");
         if told.is_none() && is_crossing && watches.iter().any(counts_a_line) {
-            said.push("A line is counted here without events: its numbers are in the status of its camera.".to_owned());
+            said.push("A line is counted here without events.".to_owned());
         }
-        let rules = told.map(telling).unwrap_or_default();
-        cools |= rules.iter().any(|rule| rule.cooldown_s > 0.0);
+        let rules = told.map(rules_of).unwrap_or_default();
+        cools |= rules.iter().any(|(_, rule)| rule.cooldown_s > 0.0);
         // All events count for `came` if no watch reports entries or appearances.
         let usual = first.filter(|_| name != "coming");
         kinds.extend(told.or(usual).cloned());

@@ -69,8 +69,12 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
 fn commands(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, String), String> {
     refuse_unread(r, words).map_err(|_| words.text.clone())?;
     let (from, to) = slots.range.unwrap_or_default();
+    let pipelines = match slots.cameras.is_empty() || !slots.wanted.pipelines.is_empty() {
+        true => slots.wanted.pipelines,
+        false => r.scene.ids_on(&slots.cameras),
+    };
     let look = Look::Commands {
-        pipelines: slots.wanted.pipelines,
+        pipelines,
         from,
         to,
     };
@@ -197,7 +201,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
             && wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c)
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
-    let (kinds, mut told) = kinds::counted(&asked, &watches, &labels, number);
+    let (kinds, mut told) = kinds::counted(&asked, r.scene, &watches, &labels, number);
     if number && !of_events {
         told.push(kinds::events_of(&labels));
     }
@@ -217,6 +221,8 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     };
     wanted.conditions = kinds.into_iter().map(|kind| kind.condition).collect();
     wanted.labels = labels;
+    let first = r.any_word(skip_polite(r, 0));
+    wanted.is_yes_or_no = !number && one_of("did|was|were|has|have|is|are", first);
     (wanted.from, wanted.to) = range;
     Ok((Look::Events(Box::new(wanted)), told.join(" ")))
 }

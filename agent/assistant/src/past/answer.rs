@@ -14,7 +14,7 @@ use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::answer::EventsWanted;
 
 use super::describe::{MAX_WEEK_MS, duration_ms, moment, reason, zone_name};
-use super::event_search::{EventSearchResult, MAX_CAMERAS};
+use super::event_search::{EventSearchResult, MAX_CAMERAS, began};
 use super::hours;
 use super::hours::{HourCount, count_by_hour};
 use super::knowledge::{CameraKnowledge, Knowledge, Unknown};
@@ -43,8 +43,10 @@ pub struct PastAnswer {
     pub report: CoverageReport,
     /// Numbers of events by the hour, where they are asked for.
     pub hours: Vec<HourCount>,
-    /// Whether the number of each camera is asked for.
-    pub by_camera: bool,
+    /// Whether a number is asked for.
+    pub only_number: bool,
+    /// Whether the question is answered by yes or no.
+    pub is_yes_or_no: bool,
     /// When the one event began that is asked for, milliseconds since 1970.
     pub last_ms: Option<i64>,
     /// The answer for the span that this one is compared with.
@@ -76,13 +78,14 @@ impl PastAnswer {
         };
         let last_ms = match (wanted.most, found.events.as_slice()) {
             (Some(1), [event]) if event.at.quality != TimeQuality::Unsynced => {
-                Some(event.at.unix_ms)
+                began(event).map(|at| at.as_millisecond())
             }
             _ => None,
         };
         Self {
             last_ms,
-            by_camera: wanted.only_number && knowledge.cameras.len() > 1,
+            is_yes_or_no: wanted.is_yes_or_no,
+            only_number: wanted.only_number,
             found,
             knowledge,
             report,
@@ -103,8 +106,13 @@ impl PastAnswer {
                 let at = moment(ms, true, to - from > MAX_WEEK_MS, zone);
                 format!("At {at} {}.", zone_name(ms, zone))
             }));
-            parts.push(found.number_sentence());
+            let yes = match self.is_yes_or_no && found.number > 0 {
+                true => "Yes: ",
+                false => "",
+            };
+            parts.push(format!("{yes}{}", found.number_sentence()));
             parts.extend(self.cameras_sentence());
+            parts.extend(self.watches_sentence());
             parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
         } else if knowledge.is_none() {
             parts.push(format!("I could not have known: {unknown}."));
@@ -112,13 +120,13 @@ impl PastAnswer {
             parts.push(format!("No event: {}.", self.watched("all that time")));
         } else {
             let when = if knowledge.is_whole() {
-                "all that time"
+                "all that time".to_owned()
             } else if unknown.is_empty() {
-                "almost all that time"
+                "almost all that time".to_owned()
             } else {
-                "part of that time"
+                self.known_part()
             };
-            parts.push(format!("No event was recorded: {}.", self.watched(when)));
+            parts.push(format!("No event was recorded: {}.", self.watched(&when)));
         }
         let is_said = knowledge.is_whole() || (is_empty && knowledge.is_none());
         if !is_said && !unknown.is_empty() {
@@ -128,6 +136,37 @@ impl PastAnswer {
         parts.extend(self.of_other_classes());
         parts.extend(found.list_sentence());
         parts.join(" ")
+    }
+
+    /// How much of the time is known, in numbers where the question is about one camera.
+    fn known_part(&self) -> String {
+        let (from, to) = self.knowledge.question.range;
+        match self.knowledge.cameras.as_slice() {
+            [camera] => format!(
+                "for {} of {}",
+                duration_ms(camera.known.length()),
+                duration_ms(to - from)
+            ),
+            _ => "part of that time".to_owned(),
+        }
+    }
+
+    /// The number of each watch, where several of one camera counted.
+    fn watches_sentence(&self) -> Option<String> {
+        let counts = &self.found.by_pipeline;
+        let mut cameras: Vec<&SourceId> = counts.keys().map(|(camera, _)| camera).collect();
+        let watches = cameras.len();
+        cameras.dedup();
+        let shown: Vec<String> = counts
+            .iter()
+            .map(|((_, pipeline), number)| format!("{pipeline} {number}"))
+            .collect();
+        (self.only_number && cameras.len() < watches).then(|| {
+            format!(
+                "By watch: {}; what several of them report is counted by each.",
+                shown.join(", ")
+            )
+        })
     }
 
     /// The number of each camera.
@@ -143,7 +182,7 @@ impl PastAnswer {
             }
         };
         let cameras: Vec<String> = self.knowledge.cameras.iter().map(number).collect();
-        self.by_camera
+        (self.only_number && cameras.len() > 1)
             .then(|| format!("By camera: {}.", cameras.join(", ")))
     }
 

@@ -52,18 +52,12 @@ impl Knowledge {
             let rate = camera.rate.map_or_else(String::new, |rate| {
                 format!(", {rate:.1} pictures a second or more")
             });
-            let total: i64 = camera
-                .known
-                .as_slice()
-                .iter()
-                .map(|(from, to)| to - from)
-                .sum();
             let (from, to) = self.question.range;
             let whole = duration_ms(to - from);
             lines.push(format!(
                 "{}: {} of {whole}{rate}",
                 camera.camera,
-                duration_ms(total)
+                duration_ms(camera.known.length())
             ));
             let known = camera.known.as_slice().iter();
             let known = known.map(|&(from, to)| (from, to, "watched".to_owned()));

@@ -31,7 +31,7 @@ pub const MAX_SHOWN: usize = 50;
 pub const LOOKBACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most classes of which other events are counted.
 const MAX_CLASSES: usize = 32;
-/// Most cameras whose events are counted one by one.
+/// Most cameras, and most pipelines, whose events are counted one by one.
 pub(super) const MAX_CAMERAS: usize = 256;
 
 /// A search in progress.
@@ -74,6 +74,8 @@ pub struct EventSearchResult {
     pub number: u64,
     /// Number of all events of each camera that has some.
     pub by_camera: BTreeMap<SourceId, u64>,
+    /// Number of all events of each pipeline that has some, by its camera.
+    pub by_pipeline: BTreeMap<(SourceId, PipelineId), u64>,
     /// Numbers of the events that match except for their class, by class.
     pub other_classes: BTreeMap<String, u64>,
     /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
@@ -198,7 +200,7 @@ impl EventSearch {
             }
             self.count(&event);
             let is_dated = event.at.quality != TimeQuality::Unsynced;
-            let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
+            let moment = began(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
             self.result.moments.extend(moment.filter(|_| is_dated));
             let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
             let found = &mut self.result.events;
@@ -215,11 +217,13 @@ impl EventSearch {
 
     fn count(&mut self, event: &Event) {
         self.result.number += 1;
-        let counts = &mut self.result.by_camera;
-        if let Some(camera) = &event.source
-            && (counts.len() < MAX_CAMERAS || counts.contains_key(camera))
-        {
-            *counts.entry(camera.clone()).or_default() += 1;
+        let Some(camera) = &event.source else {
+            return;
+        };
+        count_one(&mut self.result.by_camera, camera.clone());
+        if let Some(pipeline) = &event.pipeline {
+            let key = (camera.clone(), pipeline.clone());
+            count_one(&mut self.result.by_pipeline, key);
         }
     }
 
@@ -281,6 +285,7 @@ impl EventSearch {
             to,
             only_number,
             pictures: _,
+            is_yes_or_no: _,
             most: _,
             by_hour: _,
             compared_with: _,
@@ -300,7 +305,7 @@ impl EventSearch {
         let goes = rule.and_then(|rule| rule.direction.as_deref());
         let is_way = |way: CrossDirection| goes.is_none_or(|goes| json!(way) == goes);
         let of_pipeline = event.pipeline.as_ref();
-        let at = time(event);
+        let at = began(event);
         event.phase == Phase::New
             // Outages and changes of models are not activity.
             && (rule.is_some() || !only_number)
@@ -327,6 +332,24 @@ impl EventSearch {
 
 fn time(event: &Event) -> Option<Timestamp> {
     Timestamp::from_millisecond(event.at.unix_ms).ok()
+}
+
+/// When what an event reports began. An object that appeared during a cool-down has its event after
+/// it.
+pub(super) fn began(event: &Event) -> Option<Timestamp> {
+    let seen_s = match &event.body {
+        EventBody::Rule(rule) if rule.condition == "appears" => rule.dwell_s,
+        _ => None,
+    };
+    let seen_ms = (seen_s.unwrap_or(0.0) * 1e3) as i64;
+    Timestamp::from_millisecond(event.at.unix_ms.saturating_sub(seen_ms)).ok()
+}
+
+/// Adds one to the number of `key`, up to [`MAX_CAMERAS`] keys.
+fn count_one<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
+    if counts.len() < MAX_CAMERAS || counts.contains_key(&key) {
+        *counts.entry(key).or_default() += 1;
+    }
 }
 
 impl EventSearchResult {

@@ -19,6 +19,11 @@ impl Intervals {
         self.0.is_empty()
     }
 
+    /// The sum of their lengths, in milliseconds.
+    pub fn length(&self) -> i64 {
+        self.0.iter().map(|(from, to)| to - from).sum()
+    }
+
     /// Its first and last moment; `None` if it is empty.
     pub fn bounds(&self) -> Option<(i64, i64)> {
         Some((self.0.first()?.0, self.0.last()?.1))

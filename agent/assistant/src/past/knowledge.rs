@@ -55,6 +55,8 @@ pub struct Unknown {
     pub why: Why,
 }
 
+/// Length below which a known time answers nothing, in milliseconds.
+const MIN_KNOWN_MS: i64 = 1000;
 /// Frames below which a span has no rate.
 const MIN_FRAMES: u64 = 2;
 
@@ -85,9 +87,14 @@ impl Knowledge {
         !self.cameras.is_empty() && self.cameras.iter().all(|camera| camera.unknown.is_empty())
     }
 
-    /// Whether no event could have been recorded.
+    /// Whether no event could have been recorded, except in less than [`MIN_KNOWN_MS`].
     pub fn is_none(&self) -> bool {
-        self.cameras.iter().all(|camera| camera.known.is_empty())
+        let (from, to) = self.question.range;
+        let least = MIN_KNOWN_MS.min(to - from);
+        let is_none = |camera: &CameraKnowledge| {
+            camera.known.is_empty() || camera.known.length() < least
+        };
+        self.cameras.iter().all(is_none)
     }
 }
 

@@ -2,17 +2,25 @@
 //!
 //! - Pure; the numbers are the runtime's.
 //! - A number a day is shown only where the history covers enough of one and no rule has hours.
+//! - Where no hour of its rules was replayed, no number of events is shown.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::Bytes;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::backtest::BacktestReport;
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_engine::rules::{LocalTime, is_awake};
 use watchkeeper_engine::workflow::codec;
 
+use super::counts::format_totals;
 use super::price::{Estimate, clip_s};
+use crate::moment::schedule_time;
 use crate::wording::{counted, duration, local_minute, local_time};
 
 /// Shortest covered time from which a number a day is shown, in seconds.
@@ -41,6 +49,12 @@ pub struct BacktestSummary {
     /// Whether a rule is active at certain hours only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_schedule: bool,
+    /// Whether no rule was active in the replayed time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_inactive: bool,
+    /// Counts of the lines and zones of a pipeline without rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
     /// How many of the events would be escalated, by the latest ones.
@@ -75,6 +89,11 @@ impl BacktestSummary {
                 .iter()
                 .flatten()
                 .any(|rule| rule.schedule.is_some()),
+            is_inactive: is_inactive(spec, report.from_ms..report.to_ms, &TimeZone::system()),
+            counts: match report.rules.is_empty() {
+                true => format_totals(&report.results),
+                false => Vec::new(),
+            },
             limits: report.limits.clone(),
             escalated: escalated(report),
             clip_s: clip_s(spec, &report.events),
@@ -122,12 +141,16 @@ impl BacktestSummary {
 
     /// The events that it would have reported, as one sentence.
     pub fn sentence(&self) -> String {
-        let mut text = format!(
-            "{}, {} of it covered: {}",
-            self.span(),
-            duration(self.covered_s),
+        let events = if self.is_inactive {
+            "no hour of its rules is in that time, so it is not known what they would report"
+                .to_owned()
+        } else if self.counts.is_empty() {
             counted(self.events, "event")
-        );
+        } else {
+            self.counts.join("; ")
+        };
+        let covered = duration(self.covered_s);
+        let mut text = format!("{}, {covered} of it covered: {events}", self.span());
         let classes = self.by_class.iter();
         let classes: Vec<String> = classes.map(|(class, n)| format!("{n} {class}")).collect();
         if self.by_class.len() > 1 {
@@ -180,6 +203,23 @@ impl BacktestSummary {
             "{rate} may be more than you want: a cool-down, a zone or a schedule makes it fewer"
         ))
     }
+}
+
+/// Whether all rules of a pipeline have hours, and no minute of `range`, in milliseconds since
+/// 1970, is one of these.
+fn is_inactive(spec: &PipelineSpec, range: Range<i64>, zone: &TimeZone) -> bool {
+    let rules = spec.rules.as_deref().unwrap_or_default();
+    let is_asleep = |rule: &RuleSpec, local: LocalTime| {
+        let schedule = rule.schedule.as_ref();
+        schedule.is_some_and(|schedule| is_awake(schedule, local) != Some(true))
+    };
+    let mut minutes = range.step_by(60_000);
+    !rules.is_empty()
+        && minutes.all(|ms| {
+            let at = Timestamp::from_millisecond(ms).unwrap_or_default();
+            let local = schedule_time(at.to_zoned(zone.clone()).datetime());
+            rules.iter().all(|rule| is_asleep(rule, local))
+        })
 }
 
 /// The JPEG with pictures of events; `None` without one.
@@ -325,5 +365,34 @@ mod tests {
         assert!(summary.events_a_day().is_err());
         let text = summary.sentence();
         assert!(text.contains(" to 2027-01-17 "), "{text}");
+    }
+
+    #[test]
+    fn no_number_is_told_where_no_hour_of_the_rules_was_replayed() {
+        let hours = serde_json::json!({"from": "22:00", "to": "06:00"});
+        let spec = spec(Some(&hours));
+        // 08:00 of a day in UTC.
+        let morning = 1_800_000_000_000;
+        let is_inactive = |hours: i64| {
+            super::is_inactive(&spec, morning..morning + hours * 3_600_000, &TimeZone::UTC)
+        };
+        assert!(is_inactive(13));
+        assert!(!is_inactive(15));
+        let summary = BacktestSummary {
+            is_inactive: true,
+            ..summary(&report(420.0, &[], &[]))
+        };
+        let text = summary.sentence();
+        assert!(text.contains("not known what they would report"), "{text}");
+    }
+
+    #[test]
+    fn pipeline_without_rules_is_told_by_its_counts() {
+        let mut report = report(420.0, &[], &[]);
+        report.rules.clear();
+        report.results.lines =
+            serde_json::from_value(serde_json::json!({"line": {"in": 3, "out": 0}})).unwrap();
+        let text = summary(&report).sentence();
+        assert!(text.ends_with("of it covered: line: 3 in, 0 out"), "{text}");
     }
 }

@@ -3,10 +3,14 @@
 //! Invariant: only numbers of the runtime, each with its name in the workflow.
 
 use serde_json::{Number, Value};
-use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
+use watchkeeper_contract::pipeline::{LineCount, PipelineResults, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
+use watchkeeper_plain::answer::EventsWanted;
 
 use crate::wording::{counted, local_time};
+
+/// Maximum number of pipelines whose counters of lines an answer lists.
+const MAX_COUNTERS: usize = 4;
 
 /// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing. What is there
 /// now is not known unless the pipeline runs and its source delivers.
@@ -21,12 +25,7 @@ pub fn format_counts(status: &PipelineStatus, sources: &[SourceStatus]) -> Optio
     };
     let is_known = stale(status, sources).is_none();
     let lines = results.lines.iter();
-    parts.extend(lines.map(|(name, count)| {
-        format!(
-            "line {name}: {} in, {} out since the start",
-            count.r#in, count.out
-        )
-    }));
+    parts.extend(lines.map(|(name, count)| format_line(name, *count) + " since the start"));
     let zones = results.zones.iter();
     parts.extend(zones.map(|(name, zone)| {
         let visits = counted(zone.count, "visit");
@@ -36,6 +35,46 @@ pub fn format_counts(status: &PipelineStatus, sources: &[SourceStatus]) -> Optio
         }
     }));
     (!parts.is_empty()).then(|| format!("{}: {}", status.spec.id, parts.join("; ")))
+}
+
+/// Formats what the lines and zones of a replayed pipeline counted.
+pub(super) fn format_totals(results: &PipelineResults) -> Vec<String> {
+    let lines = results.lines.iter();
+    let lines = lines.map(|(name, count)| format_line(name, *count));
+    let zones = results.zones.iter();
+    let zones = zones.map(|(name, zone)| format!("zone {name}: {}", counted(zone.count, "visit")));
+    lines.chain(zones).collect()
+}
+
+/// Formats the counters of the lines that a question for a number of crossings is about: those of
+/// all crossings since each pipeline began to count, also of crossings without an event.
+pub fn format_line_counters(wanted: &EventsWanted, pipelines: &[PipelineStatus]) -> Option<String> {
+    if !wanted.only_number || wanted.conditions != ["crosses"] {
+        return None;
+    }
+    let is_asked = |status: &&PipelineStatus| {
+        let spec = &status.spec;
+        (wanted.pipelines.is_empty() || wanted.pipelines.contains(&spec.id))
+            && wanted.camera.as_ref().is_none_or(|id| *id == spec.source)
+    };
+    let counters = pipelines.iter().filter(is_asked).filter_map(|status| {
+        let lines = status.results.lines.iter();
+        let lines: Vec<String> = lines.map(|(name, count)| format_line(name, *count)).collect();
+        let since = local_time(status.results.counting_since?.unix_ms);
+        let counter = || format!("{} since {since}: {}", status.spec.id, lines.join("; "));
+        (!lines.is_empty()).then(counter)
+    });
+    let counters: Vec<String> = counters.take(MAX_COUNTERS).collect();
+    (!counters.is_empty()).then(|| format!("Counters of lines: {}.", counters.join("; ")))
+}
+
+/// Formats the counts of one line, which is often just named `line`.
+fn format_line(name: &str, count: LineCount) -> String {
+    let named = match name {
+        "line" => name.to_owned(),
+        name => format!("line {name}"),
+    };
+    format!("{named}: {} in, {} out", count.r#in, count.out)
 }
 
 /// Whether a pipeline counts what is there now, and not only what crosses a line.
@@ -86,6 +125,7 @@ fn stale(status: &PipelineStatus, sources: &[SourceStatus]) -> Option<String> {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use serde_json::json;
+    use watchkeeper_contract::id::SourceId;
 
     use super::super::snapshot::testing::{situation, status};
     use super::*;
@@ -143,5 +183,24 @@ mod tests {
             format_counts(&counted, &[]).unwrap(),
             "yard: not known now: the watch is paused; zone bay: 4 visits"
         );
+    }
+
+    #[test]
+    fn line_that_makes_no_events_answers_with_its_counter() {
+        let mut counted = counting(&json!([]));
+        counted.results.lines =
+            serde_json::from_value(json!({"line": {"in": 0, "out": 2}})).unwrap();
+        counted.results.counting_since =
+            serde_json::from_value(json!({"unix_ms": 0, "quality": "synced"})).unwrap();
+        let mut wanted = EventsWanted {
+            only_number: true,
+            conditions: vec!["crosses".to_owned()],
+            ..EventsWanted::default()
+        };
+        let pipelines = [counted];
+        let text = format_line_counters(&wanted, &pipelines).unwrap();
+        assert!(text.ends_with(": line: 0 in, 2 out."), "{text}");
+        wanted.camera = Some(SourceId::new("yard").unwrap());
+        assert_eq!(format_line_counters(&wanted, &pipelines), None);
     }
 }

@@ -21,6 +21,7 @@ use crate::failure::Error;
 use crate::past;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::conversation::{Reply, ShownProposal};
+use crate::proposal::counts::format_line_counters;
 use crate::proposal::pending::{PendingError, PendingProposals};
 use crate::proposal::snapshot::{DETECTION, SystemSnapshot};
 use crate::wording::quoted;
@@ -266,7 +267,10 @@ impl Session {
             }
             Look::Events(wanted) => {
                 let answer = past::answer(&self.deps.client, wanted).await?;
-                out.report(ProgressEvent::Events(&answer, &looked.text));
+                let counters = format_line_counters(wanted, &here.pipelines);
+                let texts = [Some(looked.text.clone()), counters];
+                let texts: Vec<String> = texts.into_iter().flatten().collect();
+                out.report(ProgressEvent::Events(&answer, texts.join(" ").trim_start()));
                 // The API's answer has the media ids, and there is no user's folder.
                 if wanted.pictures && !self.deps.entrypoint.is_api() {
                     self.show_pictures(&answer.found.events).await;

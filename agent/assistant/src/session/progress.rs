@@ -222,7 +222,7 @@ fn events_json(answer: &PastAnswer, understood: &str) -> Value {
         "type": "events", "number": found.number, "complete": found.is_complete(), "events": events,
         "text": answer.text(understood, &zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
     });
-    if answer.by_camera {
+    if answer.only_number && answer.knowledge.cameras.len() > 1 {
         object["by_camera"] = json!(found.by_camera);
     }
     if !answer.hours.is_empty() {

@@ -4,7 +4,7 @@ use jiff::civil::date;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, EventsWanted, Look, Looked};
-use watchkeeper_plain::scene::{Deployed, Place, Shape};
+use watchkeeper_plain::scene::{Deployed, Model, Place, Shape};
 
 use crate::support::{ask, deployed, evening, scene};
 
@@ -92,6 +92,52 @@ fn kind_that_no_watch_tells_is_asked_of_the_past_all_the_same() {
     let (wanted, said) = events("how many people stayed at the gate today");
     assert_eq!(wanted.conditions, ["stays"]);
     assert!(!said.contains("No watch"), "{said}");
+}
+
+/// The site with one more watch, by its words and model.
+fn site_with(text: &str, model: &str) -> Scene {
+    let mut scene = site();
+    let spec = serde_json::to_string(&deployed(text)).unwrap();
+    let spec = serde_json::from_str(&spec.replace("yolox-nano", model)).unwrap();
+    scene.models.push(Model {
+        name: "motion".to_owned(),
+        labels: Vec::new(),
+    });
+    scene.pipelines.push(Deployed {
+        name: "one more".to_owned(),
+        spec,
+        paused: false,
+        paused_until: None,
+        not_running: None,
+    });
+    scene
+}
+
+fn asked_of(scene: &Scene, text: &str) -> (Vec<String>, String) {
+    match ask(text, scene) {
+        Answer::Look(Looked {
+            look: Look::Events(wanted),
+            text,
+        }) => (wanted.conditions, text),
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn watch_that_tells_no_classes_answers_nothing_about_one() {
+    let entries = "tell me when a car enters the left parking bay on camera yard";
+    let text = "how many cars came today";
+    let (conditions, said) = asked_of(&site_with(entries, "motion"), text);
+    assert_eq!(conditions, ["appears"], "{said}");
+    // And of two kinds the one that more cameras report counts.
+    let (conditions, _) = asked_of(&site_with(entries, "yolox-nano"), text);
+    assert_eq!(conditions, ["enters"]);
+    let seen = "tell me when a car is seen on camera dock";
+    let mut scene = site_with(entries, "yolox-nano");
+    scene.pipelines.extend(site_with(seen, "yolox-nano").pipelines.pop());
+    let (conditions, said) = asked_of(&scene, text);
+    assert_eq!(conditions, ["appears"], "{said}");
+    assert!(said.contains("Not every camera"), "{said}");
 }
 
 #[test]

@@ -271,7 +271,7 @@ impl StayCase<'_> {
                 format!("{who} was seen for the first time")
             }
             (TrackKind::Appears, ReasonPart::Begin) => {
-                format!("{who} was seen for the first time and stayed for {dwell:.1} s")
+                format!("{who} was seen for the first time {dwell:.1} s ago")
             }
             (TrackKind::Appears, ReasonPart::End) => {
                 format!("{who} was last seen {dwell:.1} s after it appeared, {away:.1} s ago")
@@ -290,7 +290,7 @@ impl StayCase<'_> {
         let mut event = self.context.event(at, condition, reason);
         self.subject.describe(&mut event, at);
         event.zone = zone.cloned();
-        event.dwell_s = zone.map(|_| dwell);
+        event.dwell_s = Some(dwell);
         event
     }
 }

@@ -755,8 +755,13 @@ fn track_present_after_a_shared_cool_down_makes_an_event() {
     b.stand(3.0, 1);
     b.stand(12.0, 2);
     let new = b.changes.iter().filter(|c| c.phase == Phase::New);
-    let held: Vec<u32> = new.map(|c| c.event.held_back).collect();
+    let new: Vec<_> = new.map(|c| &c.event).collect();
+    let held: Vec<u32> = new.iter().map(|event| event.held_back).collect();
     assert_eq!(held, [0, 0]);
+    // It says how long the object has been there.
+    let late = new[1];
+    assert!(late.dwell_s.is_some_and(|s| s > 6.0), "{late:?}");
+    assert!(late.reason.ends_with(" s ago"), "{}", late.reason);
 }
 
 #[test]

@@ -231,7 +231,7 @@ pub struct RuleEvent {
     /// Number that was compared, for counts and values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
-    /// Seconds in the zone so far; in all, at the end.
+    /// Seconds in the zone, or for `appears` in sight, so far; in all, at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dwell_s: Option<f64>,
     /// Best score of the object so far, `0.0..=1.0`.

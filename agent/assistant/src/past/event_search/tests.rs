@@ -261,3 +261,27 @@ fn empty_journal_needs_no_page() {
         (0, "No event was recorded.")
     );
 }
+
+#[test]
+fn object_that_appeared_during_a_cooldown_is_found_when_it_came() {
+    let JournalRecord::Known(mut late) = event(60, "gate", "person", "new") else {
+        panic!("it is known");
+    };
+    let EventBody::Rule(rule) = &mut late.body else {
+        panic!("it is of a rule");
+    };
+    (rule.condition, rule.dwell_s) = ("appears".to_owned(), Some(26.0));
+    let came = Timestamp::from_second(34).unwrap();
+    let found = |from: i64, to: i64| {
+        let wanted = EventsWanted {
+            from: Timestamp::from_second(from).ok(),
+            to: Timestamp::from_second(to).ok(),
+            ..wanted()
+        };
+        let mut search = EventSearch::new(wanted, EventSeq(60), EventSeq(60));
+        search.take(vec![JournalRecord::Known(late.clone())]);
+        search.done().moments
+    };
+    assert_eq!(found(30, 50), [came]);
+    assert!(found(0, 30).is_empty());
+}
