@@ -91,9 +91,8 @@ impl Knowledge {
     pub fn is_none(&self) -> bool {
         let (from, to) = self.question.range;
         let least = MIN_KNOWN_MS.min(to - from);
-        let is_none = |camera: &CameraKnowledge| {
-            camera.known.is_empty() || camera.known.length() < least
-        };
+        let is_none =
+            |camera: &CameraKnowledge| camera.known.is_empty() || camera.known.length() < least;
         self.cameras.iter().all(is_none)
     }
 }

@@ -59,7 +59,9 @@ pub fn format_line_counters(wanted: &EventsWanted, pipelines: &[PipelineStatus])
     };
     let counters = pipelines.iter().filter(is_asked).filter_map(|status| {
         let lines = status.results.lines.iter();
-        let lines: Vec<String> = lines.map(|(name, count)| format_line(name, *count)).collect();
+        let lines: Vec<String> = lines
+            .map(|(name, count)| format_line(name, *count))
+            .collect();
         let since = local_time(status.results.counting_since?.unix_ms);
         let counter = || format!("{} since {since}: {}", status.spec.id, lines.join("; "));
         (!lines.is_empty()).then(counter)

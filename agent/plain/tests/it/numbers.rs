@@ -134,7 +134,9 @@ fn watch_that_tells_no_classes_answers_nothing_about_one() {
     assert_eq!(conditions, ["enters"]);
     let seen = "tell me when a car is seen on camera dock";
     let mut scene = site_with(entries, "yolox-nano");
-    scene.pipelines.extend(site_with(seen, "yolox-nano").pipelines.pop());
+    scene
+        .pipelines
+        .extend(site_with(seen, "yolox-nano").pipelines.pop());
     let (conditions, said) = asked_of(&scene, text);
     assert_eq!(conditions, ["appears"], "{said}");
     assert!(said.contains("Not every camera"), "{said}");
