@@ -46,10 +46,10 @@ pub(super) fn format_totals(results: &PipelineResults) -> Vec<String> {
     lines.chain(zones).collect()
 }
 
-/// Formats the counters of the lines that a question for a number of crossings is about: those of
-/// all crossings since each pipeline began to count, also of crossings without an event.
+/// Formats the counters of the lines that a question for crossings is about: those of all crossings
+/// since each pipeline began to count, also of crossings without an event.
 pub fn format_line_counters(wanted: &EventsWanted, pipelines: &[PipelineStatus]) -> Option<String> {
-    if !wanted.only_number || wanted.conditions != ["crosses"] {
+    if wanted.conditions != ["crosses"] {
         return None;
     }
     let is_asked = |status: &&PipelineStatus| {
@@ -195,7 +195,6 @@ mod tests {
         counted.results.counting_since =
             serde_json::from_value(json!({"unix_ms": 0, "quality": "synced"})).unwrap();
         let mut wanted = EventsWanted {
-            only_number: true,
             conditions: vec!["crosses".to_owned()],
             ..EventsWanted::default()
         };
