@@ -5,6 +5,7 @@
 //!   still be there then.
 //! - A task is removed once the tier has done it. A content has one task at most, the latest.
 //! - A tier that is down delays tasks and nothing else. A task that fails delays no other one.
+//! - A verification queues the copies that the tier has lost.
 //! - A tier at a new place gets a task for every content. One endpoint in common with the place
 //!   before is the same bucket.
 
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::ready;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::sync::Notify;
 use watchkeeper_store::{Batch, Store, pages};
 
@@ -33,6 +36,8 @@ const PAGE: usize = 100;
 const RETRY: Duration = Duration::from_secs(5);
 /// Longest pause between two tries of a task.
 const MAX_PAUSE: Duration = Duration::from_secs(600);
+/// Contents about which the tier is asked at a time.
+const MAX_ASKED: usize = 8;
 /// Failed tasks whose pause is kept.
 const MAX_RETRIES: usize = 10_000;
 
@@ -90,6 +95,25 @@ impl ObjectQueue {
         let found = get_checked(&*self.tier, &self.counts, hash).await;
         self.counts.count_read(&found);
         found
+    }
+
+    /// Returns those of these contents that the tier lacks, of the contents that it takes.
+    pub(crate) async fn missing(
+        &self,
+        contents: Vec<(ContentHash, u64)>,
+    ) -> Result<Vec<ContentHash>, TierError> {
+        let taken = contents
+            .into_iter()
+            .filter(|(_, bytes)| *bytes <= self.max_bytes());
+        let asked = taken.map(|(hash, _)| async move {
+            let has = self.tier.has(&hash).await?;
+            Ok((!has).then_some(hash))
+        });
+        let answers = stream::iter(asked).buffer_unordered(MAX_ASKED);
+        answers
+            .try_filter_map(|missing| ready(Ok(missing)))
+            .try_collect()
+            .await
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -270,6 +294,25 @@ fn queue_all(durable: &Durable, tier: Option<&dyn Tier>) -> Result<(), ArchiveEr
     Ok(durable.store().commit(batch)?)
 }
 
+/// Queues copies of those of these contents that still have an entry and wait for no task; returns
+/// their number.
+pub(crate) fn queue_copies(
+    durable: &Durable,
+    contents: &[ContentHash],
+) -> Result<u64, ArchiveError> {
+    let _writer = durable.write_lock();
+    let (mut batch, mut queued) = (Batch::new(), 0);
+    for hash in contents {
+        let waits = durable.store().get(OBJECTS, &hash.0)?.is_some();
+        if !waits && durable.index().blob(hash).is_some() {
+            on_disk::put_task(&mut batch, hash, ObjectTask::Copy);
+            queued += 1;
+        }
+    }
+    durable.store().commit(batch)?;
+    Ok(queued)
+}
+
 /// Removes a task, unless the content has got another one meanwhile.
 fn finish_task(durable: &Durable, hash: ContentHash, task: ObjectTask) -> Result<(), ArchiveError> {
     let _writer = durable.write_lock();
@@ -288,7 +331,7 @@ mod tests {
     use std::sync::Mutex;
 
     use futures_util::FutureExt as _;
-    use futures_util::future::{BoxFuture, ready};
+    use futures_util::future::BoxFuture;
     use jiff::Timestamp;
     use watchkeeper_store::{FaultyStore, MemoryStore};
 

@@ -115,6 +115,9 @@ impl S3Tier {
             Method::DELETE => bucket
                 .delete_object(credentials, &key)
                 .sign(SIGNATURE_VALIDITY),
+            Method::HEAD => bucket
+                .head_object(credentials, &key)
+                .sign(SIGNATURE_VALIDITY),
             _ => bucket
                 .get_object(credentials, &key)
                 .sign(SIGNATURE_VALIDITY),
@@ -167,7 +170,7 @@ impl S3Tier {
                 None => REQUEST_TIMEOUT,
             };
             let why = match timeout(head, request.send()).await {
-                Ok(Ok(response)) => match read(response).await {
+                Ok(Ok(response)) => match read(response, &method).await {
                     Ok(found) => {
                         self.health().succeeded(at);
                         return Ok(found);
@@ -200,8 +203,9 @@ pub fn time_for(bytes: u64) -> Duration {
     REQUEST_TIMEOUT + Duration::from_secs(bytes / MIN_BYTES_PER_S)
 }
 
-/// Reads the body of a success; `None` if the store answers that it has no such object.
-async fn read(response: Response) -> Result<Option<Bytes>, String> {
+/// Reads the body of a success; `None` if the store answers that it has no such object. An answer
+/// to `HEAD` has no code, so there any 404 is `None`.
+async fn read(response: Response, method: &Method) -> Result<Option<Bytes>, String> {
     let status = response.status();
     if status.is_success() {
         let body = read_body(response, MAX_OBJECT).await?;
@@ -209,6 +213,9 @@ async fn read(response: Response) -> Result<Option<Bytes>, String> {
             true => Err(format!("answered more than {MAX_OBJECT} bytes")),
             false => Ok(Some(body)),
         };
+    }
+    if status == StatusCode::NOT_FOUND && *method == Method::HEAD {
+        return Ok(None);
     }
     if status != StatusCode::NOT_FOUND {
         return Err(format!("answered {status}"));
@@ -277,6 +284,15 @@ impl Tier for S3Tier {
 
     fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>> {
         self.request(Method::GET, hash, None).boxed()
+    }
+
+    fn has<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>> {
+        async move {
+            let is_there = self.request(Method::HEAD, hash, None).await?.is_some();
+            // Only the answer to a GET says whether it is the object that is missing.
+            Ok(is_there || self.get(hash).await?.is_some())
+        }
+        .boxed()
     }
 
     fn put<'a>(

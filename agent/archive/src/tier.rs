@@ -7,6 +7,7 @@
 use std::fmt::Debug;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -57,6 +58,11 @@ pub trait Tier: Send + Sync + Debug {
 
     /// Returns a content, unchecked.
     fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>>;
+
+    /// Whether it has a content.
+    fn has<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>> {
+        async move { Ok(self.get(hash).await?.is_some()) }.boxed()
+    }
 
     /// Takes a content.
     fn put<'a>(

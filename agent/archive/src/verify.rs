@@ -4,8 +4,9 @@
 //! - A content that can't be read is like a damaged one. A tier that does not answer may have a
 //!   copy: such an entry is named apart, and kept.
 //! - What is destroyed or replaced meanwhile is not damage.
+//! - The object tier is asked for its copies; those that it lost are made again.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use crate::durable::Durable;
 use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::name::EntryName;
+use crate::object_queue::queue_copies;
 
 /// Bytes after which one call ends.
 const MAX_BYTES: u64 = 512 << 20;
@@ -45,6 +47,13 @@ pub struct Verified {
     /// Why the last of `unknown` was not repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Contents whose copy the object tier had lost; they are copied again.
+    #[serde(default)]
+    pub copied_again: u64,
+    /// Why it is not known whether the object tier has its copies; absent if it answered, or there
+    /// is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies_unknown: Option<String>,
     /// Where the next call begins; absent at the end of the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -58,7 +67,7 @@ impl Archive {
     /// # Errors
     /// If the records can't be read.
     pub async fn verify(&self, after: Option<EntryName>) -> Result<Verified, ArchiveError> {
-        let (mut found, suspects) = self
+        let (mut found, sound, suspects) = self
             .blocking(move |durable| read_part(durable, after.as_ref(), MAX_ENTRIES))
             .await?;
         for entry in suspects {
@@ -71,31 +80,54 @@ impl Archive {
                 }
             }
         }
+        self.verify_copies(sound, &mut found).await?;
         Ok(found)
+    }
+
+    /// Asks the object tier for its copies of `sound` contents, with their sizes in bytes.
+    async fn verify_copies(
+        &self,
+        sound: BTreeMap<ContentHash, u64>,
+        found: &mut Verified,
+    ) -> Result<(), ArchiveError> {
+        let Some(objects) = self.objects() else {
+            return Ok(());
+        };
+        match objects.missing(sound.into_iter().collect()).await {
+            Ok(missing) => {
+                let queue = move |durable: &Durable| queue_copies(durable, &missing);
+                found.copied_again = self.blocking(queue).await?;
+                objects.wake();
+            }
+            Err(why) => found.copies_unknown = Some(format!("{}: {why}", objects.name())),
+        }
+        Ok(())
     }
 }
 
-/// Reads contents of at most `max_entries`; returns the entries whose content is not what was
-/// stored.
+/// What was read, the sound contents with their sizes in bytes, and the other entries.
+type Part = (Verified, BTreeMap<ContentHash, u64>, Vec<Entry>);
+
+/// Reads contents of at most `max_entries`.
 fn read_part(
     durable: &Durable,
     after: Option<&EntryName>,
     max_entries: usize,
-) -> Result<(Verified, Vec<Entry>), ArchiveError> {
+) -> Result<Part, ArchiveError> {
     let from = after.map_or(Bound::Unbounded, Bound::Excluded);
     let part = durable.index().stored_from(from, max_entries);
     let mut found = Verified::default();
-    let (mut suspects, mut sound) = (Vec::new(), BTreeSet::<ContentHash>::new());
+    let (mut suspects, mut sound) = (Vec::new(), BTreeMap::new());
     let is_last_part = part.len() < max_entries;
     let mut last = None;
     for slot in part {
         if found.bytes >= MAX_BYTES {
             found.next = last;
-            return Ok((found, suspects));
+            return Ok((found, sound, suspects));
         }
         let (name, hash) = (slot.name(), slot.hash);
         last = Some(name.clone());
-        if sound.contains(&hash) {
+        if sound.contains_key(&hash) {
             continue;
         }
         found.contents += 1;
@@ -105,7 +137,7 @@ fn read_part(
             tracing::warn!(%name, %error, "archive: a content can't be read");
         }
         if read.is_ok_and(|is_sound| is_sound) {
-            sound.insert(hash);
+            sound.insert(hash, slot.bytes);
         } else if let Some(entry) = durable.entry(name, Timestamp::now())?
             && entry.sha256 == hash
         {
@@ -113,7 +145,7 @@ fn read_part(
         }
     }
     found.next = last.filter(|_| !is_last_part);
-    Ok((found, suspects))
+    Ok((found, sound, suspects))
 }
 
 #[cfg(test)]
@@ -149,7 +181,7 @@ mod tests {
             let (mut contents, mut suspects, mut after) = (0, Vec::new(), None);
             loop {
                 let read = move |d: &Durable| read_part(d, after.as_ref(), max_entries);
-                let (part, found) = archive.blocking(read).await.unwrap();
+                let (part, _, found) = archive.blocking(read).await.unwrap();
                 contents += part.contents;
                 suspects.extend(found.into_iter().map(|entry| entry.name.to_string()));
                 after = part.next;

@@ -39,8 +39,8 @@ pub(super) async fn run(
                 report(&added);
             }
             out.note(format!(
-                "their embeddings are being computed; `watchkeeper reference show {name}` shows \
-                 which wait, and why"
+                "a picture counts once it has its embedding; `watchkeeper reference show {name}` \
+                 shows which wait, and why"
             ));
         }
         ReferenceAction::List => {
@@ -120,7 +120,7 @@ fn picture_line(picture: &Value) -> String {
     };
     let why = match (picture["problem"].as_str(), &picture["ready"]) {
         (Some(why), _) => format!("; {why}"),
-        (None, Value::Bool(false)) => "; the agent computes it, look again in a moment".to_owned(),
+        (None, Value::Bool(false)) => "; not tried yet, look again in a moment".to_owned(),
         (None, _) => String::new(),
     };
     let sha256: String = text("sha256").chars().take(12).collect();
@@ -136,7 +136,7 @@ mod tests {
         let mut picture = json!({"sha256": "ab", "file": "a.jpg", "added_ms": 0, "ready": false});
         let line = picture_line(&picture);
         assert!(
-            line.contains("waits for its embedding; the agent computes it"),
+            line.contains("waits for its embedding; not tried yet"),
             "{line}"
         );
         picture["problem"] = json!("no model");

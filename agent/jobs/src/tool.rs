@@ -246,7 +246,7 @@ pub enum ToolError {
     Permanent(String),
     #[error("cancelled")]
     Cancelled,
-    #[error("not done within the step's time limit")]
+    #[error("not done within the step's timeout_s; raise it in the plan, and run the plan again")]
     TimedOut,
 }
 

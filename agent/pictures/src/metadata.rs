@@ -155,9 +155,15 @@ fn angle(exif: &Exif, tag: Tag, reference: Tag, negative: &str) -> Option<f64> {
 fn camera(exif: &Exif) -> Option<String> {
     let (make, model) = (text(exif, Tag::Make), text(exif, Tag::Model)?);
     Some(match make {
-        Some(make) if !model.starts_with(&make) => format!("{make} {model}"),
+        Some(make) if !names_maker(&model, &make) => format!("{make} {model}"),
         _ => model,
     })
+}
+
+/// Whether a model begins with its maker, such as `NIKON D850` by `NIKON CORPORATION`.
+fn names_maker(model: &str, make: &str) -> bool {
+    let first = |text: &str| text.split(' ').next().map(str::to_lowercase);
+    first(model) == first(make)
 }
 
 #[cfg(test)]
@@ -221,5 +227,12 @@ mod tests {
             let expected = expected.map(|at| at.parse().unwrap());
             assert_eq!(found.at, expected, "{offset:?}");
         }
+    }
+
+    #[test]
+    fn maker_is_named_once() {
+        assert!(names_maker("NIKON D850", "NIKON CORPORATION"));
+        assert!(names_maker("Canon EOS R5", "Canon"));
+        assert!(!names_maker("iPhone 12", "Apple"));
     }
 }

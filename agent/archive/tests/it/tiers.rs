@@ -134,6 +134,10 @@ async fn object_tier_gets_copies_and_repairs_a_damaged_file() {
     })
     .await;
     assert_eq!(std::fs::read(&object).unwrap(), b"alpha");
+    assert_eq!(archive.verify(None).await.unwrap().copied_again, 0);
+    std::fs::remove_file(&object).unwrap();
+    assert_eq!(archive.verify(None).await.unwrap().copied_again, 1);
+    wait_for("the copy that was lost", async || object.exists()).await;
     let file = folder.path().join("blobs").join(&hash);
     for damage in [Some(b"wrong".as_slice()), None] {
         match damage {

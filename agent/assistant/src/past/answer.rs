@@ -143,7 +143,7 @@ impl PastAnswer {
         let (from, to) = self.knowledge.question.range;
         match self.knowledge.cameras.as_slice() {
             [camera] => format!(
-                "for {} of {}",
+                "during {} of {}",
                 duration_ms(camera.known.length()),
                 duration_ms(to - from)
             ),

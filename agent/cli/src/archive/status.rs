@@ -25,6 +25,8 @@ pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Fai
         all.repaired.extend(part.repaired);
         all.unknown.extend(part.unknown);
         all.why = part.why.or(all.why);
+        all.copied_again += part.copied_again;
+        all.copies_unknown = part.copies_unknown.or(all.copies_unknown);
         all.next = part.next;
         if all.next.is_none() {
             break;
@@ -40,6 +42,17 @@ pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Fai
     for name in &all.repaired {
         out.note(format!(
             "{name} was damaged; a copy from another tier has replaced it"
+        ));
+    }
+    if all.copied_again > 0 {
+        out.note(format!(
+            "s3 had lost its copies of {}; they are made again",
+            counted(all.copied_again, "content")
+        ));
+    }
+    if let Some(why) = &all.copies_unknown {
+        out.note(format!(
+            "it is not known whether each content has its copy: {why}"
         ));
     }
     failure_of(&all).map_or(Ok(()), Err)

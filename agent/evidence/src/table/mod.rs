@@ -85,7 +85,7 @@ fn answer(index: &near::Index, value: &str, is_fuzzy: bool, path: &Path) -> Sour
     match index.find(value, is_fuzzy) {
         Match::None => SourceAnswer::no_answer(format!("{file} has no row for {value:?}")),
         Match::Ambiguous { count } => SourceAnswer::no_answer(format!(
-            "{file} has {count} rows that are equally near to {value:?}"
+            "{file} has {count} rows that fit {value:?} equally well"
         )),
         Match::One {
             row,

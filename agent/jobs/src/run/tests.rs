@@ -432,7 +432,7 @@ fn step_beyond_its_time_limit_fails() {
     assert_eq!(bench.run(&job), Ended::Failed);
     let log = serde_json::to_string(&job.log().unwrap()).unwrap();
     assert!(
-        log.contains("not done within the step's time limit"),
+        log.contains("not done within the step's timeout_s"),
         "{log}"
     );
 }

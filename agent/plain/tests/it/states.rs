@@ -425,19 +425,3 @@ fn the_last_alarm_is_looked_up() {
         assert!(matches!(answer, Answer::Look(_)), "{text}: {answer:#?}");
     }
 }
-
-#[test]
-fn changes_of_the_watches_of_a_camera_are_those_of_no_other() {
-    let mut scene = box_with_watches();
-    let text = "when was the watch on the gate camera paused";
-    let Answer::Look(looked) = ask(text, &scene) else {
-        panic!("{text}");
-    };
-    let Look::Commands { pipelines, .. } = looked.look else {
-        panic!("{text}: {looked:#?}");
-    };
-    scene.pipelines.retain(|p| p.spec.source.as_str() == "gate");
-    let there: Vec<_> = scene.pipelines.iter().map(|p| &p.spec.id).collect();
-    assert!(!there.is_empty());
-    assert_eq!(pipelines.iter().collect::<Vec<_>>(), there);
-}

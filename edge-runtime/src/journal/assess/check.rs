@@ -105,13 +105,9 @@ pub(super) fn check_fields(
     for (name, value) in fields {
         if !known.contains(name) {
             let why = match known {
-                [] => {
-                    let why =
-                        "can't be entered: no chain reads values of the event, or has not yet";
-                    why.to_owned()
-                }
+                [] => "names a value, but no chain has read values of the event".to_owned(),
                 known => format!(
-                    "have the names that the rule's chain reads: {}",
+                    "names a value that the rule's chain does not read; it reads {}",
                     known.join(", ")
                 ),
             };
