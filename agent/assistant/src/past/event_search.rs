@@ -80,6 +80,8 @@ pub struct EventSearchResult {
     pub other_classes: BTreeMap<String, u64>,
     /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
     pub begun: Vec<BegunEvent>,
+    /// What cool-downs and hourly limits left out before these events.
+    pub held_back: u64,
     /// Further events that a person rejected.
     pub rejected: u64,
     /// Those of [`Self::number`] that count under the class to which a person corrected them.
@@ -217,6 +219,8 @@ impl EventSearch {
 
     fn count(&mut self, event: &Event) {
         self.result.number += 1;
+        let rule = event.body.rule();
+        self.result.held_back += rule.map_or(0, |rule| u64::from(rule.held_back));
         let Some(camera) = &event.source else {
             return;
         };
@@ -364,6 +368,10 @@ impl EventSearchResult {
             0 => "No event was recorded.".to_owned(),
             number => format!("{}.", counted(number, "event")),
         };
+        if self.held_back > 0 {
+            let left_out = self.held_back;
+            text.push_str(&format!(" Left out before them by cool-downs: {left_out}."));
+        }
         if self.rejected > 0 {
             let rejected = counted(self.rejected, "event");
             text.push_str(&format!(" Not counted: {rejected} that a person rejected."));

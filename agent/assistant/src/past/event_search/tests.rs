@@ -271,6 +271,7 @@ fn object_that_appeared_during_a_cooldown_is_found_when_it_came() {
         panic!("it is of a rule");
     };
     (rule.condition, rule.dwell_s) = ("appears".to_owned(), Some(26.0));
+    rule.held_back = 3;
     let came = Timestamp::from_second(34).unwrap();
     let found = |from: i64, to: i64| {
         let wanted = EventsWanted {
@@ -280,8 +281,10 @@ fn object_that_appeared_during_a_cooldown_is_found_when_it_came() {
         };
         let mut search = EventSearch::new(wanted, EventSeq(60), EventSeq(60));
         search.take(vec![JournalRecord::Known(late.clone())]);
-        search.done().moments
+        search.done()
     };
-    assert_eq!(found(30, 50), [came]);
-    assert!(found(0, 30).is_empty());
+    assert_eq!(found(30, 50).moments, [came]);
+    let sentence = found(30, 50).number_sentence();
+    assert!(sentence.contains("by cool-downs: 3."), "{sentence}");
+    assert!(found(0, 30).moments.is_empty());
 }
