@@ -20,21 +20,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         IMAGES,
         MODEL,
-        Property::boolean(
-            "include_anomaly_map",
-            "whether to output a score for each region too",
-            true,
-        ),
-        Property::share(
-            "confidence",
+        Property::boolean("include_anomaly_map", true)
+            .about("whether to output a score for each region too"),
+        Property::share("confidence", 0.5).about(
             "kept for compatibility: both classes are always output, and the threshold decides",
-            0.5,
         ),
-        Property::optional(
-            "anomaly_threshold",
-            "score from which on a picture is unusual; by default the model's own",
-            NUMBER,
-        ),
+        Property::optional("anomaly_threshold", NUMBER)
+            .about("score from which on a picture is unusual; by default the model's own"),
         NO_LEARNING,
         LEARNING_TARGET,
     ],

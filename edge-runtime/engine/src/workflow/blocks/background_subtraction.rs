@@ -13,16 +13,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Learns the background and shows moving pixels: white what moves, grey what is a shadow, black the background.",
     properties: &[
         IMAGE,
-        Property::integer(
-            "threshold",
-            "minimum difference from the background, in squared standard deviations",
-            16,
-        ),
-        Property::integer(
-            "history",
-            "number of frames from which the background is learned",
-            30,
-        ),
+        Property::integer("threshold", 16)
+            .about("minimum difference from the background, in squared standard deviations"),
+        Property::integer("history", 30)
+            .about("number of frames from which the background is learned"),
     ],
     build: |_| Ok(stateful_instance(Subtract)),
     ..picture_filter::BASE

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::stored_value::StoredValue;
 
-const FRAME_OF_VIDEO: Property =
-    Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();
-const KEY: Property = Property::value("key", "name of the value", Shape::Text);
-const VALUE: Property = Property::data("value", "the value", &[Kind::Any, Kind::ListOfValues]);
+const FRAME_OF_VIDEO: Property = Property::data("image", &[Kind::Image])
+    .about("a picture of the video")
+    .inputs_only();
+const KEY: Property = Property::value("key", Shape::Text).about("name of the value");
+const VALUE: Property =
+    Property::data("value", &[Kind::Any, Kind::ListOfValues]).about("the value");
 const OUTPUTS: &[Output] = &[Output::new("output", &[Kind::Any])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {

@@ -20,12 +20,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Equalizes the contrast of a picture.",
     properties: &[
         IMAGE,
-        Property::choice(
-            "equalization_type",
-            "method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile",
-            &names_of(&METHODS),
-            "Histogram Equalization",
-        ),
+        Property::choice("equalization_type", &names_of(&METHODS), "Histogram Equalization").about("method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile"),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

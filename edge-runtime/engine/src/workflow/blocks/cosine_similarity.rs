@@ -6,8 +6,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/cosine_similarity@v1",
     summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for orthogonal ones, -1 for opposite ones.",
     properties: &[
-        Property::data("embedding_1", "the one", &[Kind::Embedding]),
-        Property::data("embedding_2", "the other", &[Kind::Embedding]),
+        Property::data("embedding_1", &[Kind::Embedding]).about("the one"),
+        Property::data("embedding_2", &[Kind::Embedding]).about("the other"),
     ],
     outputs: &[Output::new("similarity", &[Kind::Float])],
     build: |_| Ok(Box::new(run)),

@@ -13,13 +13,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/crop_visualization@v1",
     summary: "Draws an enlarged copy of each detection beside it.",
     properties: drawing::palette_properties![
-        Property::anchor(
-            "position",
-            "the point of the box where the copy is drawn",
-            "TOP_CENTER"
-        ),
-        Property::number("scale_factor", "scale of the copy", 2.0),
-        Property::integer("border_thickness", "width of its border in pixels", 2),
+        Property::anchor("position", "TOP_CENTER")
+            .about("the point of the box where the copy is drawn"),
+        Property::number("scale_factor", 2.0).about("scale of the copy"),
+        Property::integer("border_thickness", 2).about("width of its border in pixels"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

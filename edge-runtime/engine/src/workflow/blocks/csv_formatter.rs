@@ -9,7 +9,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",
     summary: "Formats values as a CSV table: one row per picture of the batch, with a column for the time.",
     properties: &[
-        Property::value("columns_data", "the values, by column name", Shape::Dict).entries_only(),
+        Property::value("columns_data", Shape::Dict)
+            .about("the values, by column name")
+            .entries_only(),
         named_operations("columns_operations", "operations to do on them first"),
     ],
     outputs: &[Output::new("csv_content", &[Kind::Text])],

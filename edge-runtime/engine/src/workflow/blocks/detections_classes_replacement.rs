@@ -10,19 +10,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",
     summary: "Gives each detection the class found in its crop.",
     properties: &[
-        Property::data("object_detection_predictions", "the detections", DETECTIONS),
+        Property::data("object_detection_predictions", DETECTIONS).about("the detections"),
         Property::data(
             "classification_predictions",
-            "classification or text of each crop",
             &[Kind::Classification, Kind::ListOfValues, Kind::Text],
         )
+        .about("classification or text of each crop")
         .deeper(),
-        Property::optional(
-            "fallback_class_name",
-            "class of detections without a result; by default they are dropped",
-            Shape::Text,
-        ),
-        Property::optional("fallback_class_id", "id of that class", INTEGER),
+        Property::optional("fallback_class_name", Shape::Text)
+            .about("class of detections without a result; by default they are dropped"),
+        Property::optional("fallback_class_id", INTEGER).about("id of that class"),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     depth: Depth::Reference("object_detection_predictions"),

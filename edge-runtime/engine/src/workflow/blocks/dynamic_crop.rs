@@ -14,20 +14,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
     summary: "Crops each detected object from its picture.",
     properties: &[
-        Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
-        Property::data("predictions", "what to cut out", DETECTIONS).alias(&["detections"]),
-        Property::share(
-            "mask_opacity",
-            "opacity of the background outside of a mask, 0 to 1",
-            0.0,
-        ),
-        Property::value(
-            "background_color",
-            "colour outside of a mask: [r, g, b], #rrggbb or a name",
-            COLOR,
-        )
-        .kinds(&[Kind::Text, Kind::RgbColor])
-        .or(Or::Json("[0, 0, 0]")),
+        Property::data("images", &[Kind::Image])
+            .about("the pictures to cut from")
+            .alias(&["image"]),
+        Property::data("predictions", DETECTIONS)
+            .about("what to cut out")
+            .alias(&["detections"]),
+        Property::share("mask_opacity", 0.0)
+            .about("opacity of the background outside of a mask, 0 to 1"),
+        Property::value_or("background_color", COLOR, Or::Json("[0, 0, 0]"))
+            .about("colour outside of a mask: [r, g, b], #rrggbb or a name")
+            .kinds(&[Kind::Text, Kind::RgbColor]),
     ],
     outputs: &[
         Output::new("crops", &[Kind::Image]),

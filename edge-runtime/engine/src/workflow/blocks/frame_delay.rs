@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         FRAME,
         Property::data(
             "data",
-            "the value",
             &[
                 Kind::Any,
                 Kind::ListOfValues,
@@ -27,18 +26,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 Kind::InstanceSegmentation,
                 Kind::Keypoints,
             ],
-        ),
-        Property::value(
-            "offset",
-            "offset in frames, from -256 to 0",
-            Shape::Integer(-MAX_OFFSET, 0),
-        ),
-        Property::literal(
-            "default_value",
-            "value if there was no such frame",
-            Shape::Scalar,
         )
-        .or(Or::Null),
+        .about("the value"),
+        Property::value("offset", Shape::Integer(-MAX_OFFSET, 0))
+            .about("offset in frames, from -256 to 0"),
+        Property::literal("default_value", Shape::Scalar)
+            .about("value if there was no such frame")
+            .or(Or::Null),
     ],
     outputs: &[
         Output::new("output", &[Kind::Any]),

@@ -9,7 +9,8 @@ use watchkeeper_vision::mask::Bitmap;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
-const KERNEL_SIZE: Property = Property::integer("kernel_size", "width of the glow in pixels", 40);
+const KERNEL_SIZE: Property =
+    Property::integer("kernel_size", 40).about("width of the glow in pixels");
 const V1: Manifest = Manifest {
     name: "roboflow_core/halo_visualization@v1",
     summary: "Draws a glow around the mask of each detection.",

@@ -11,30 +11,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_changes@v1",
     summary: "Detects when the embedding of a picture is far from the mean of earlier ones.",
     properties: &[
-        Property::literal(
-            "strategy",
-            "how the mean of earlier embeddings is computed",
-            Shape::Choice(&names_of(&STRATEGIES)),
-        )
-        .or(Or::Text(STRATEGIES[0].0)),
-        Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
-        Property::fraction(
-            "threshold_percentile",
-            "share of embeddings that count as outliers, both sides together",
-            0.2,
-        ),
-        Property::integer(
-            "warmup",
-            "number of embeddings before outliers are reported",
-            3,
-        ),
-        Property::fraction(
-            "smoothing_factor",
-            "weight of the newest embedding in an exponential mean",
-            0.1,
-        )
-        .nullable(),
-        Property::integer("window_size", "number of embeddings in a window", 10).nullable(),
+        Property::literal("strategy", Shape::Choice(&names_of(&STRATEGIES)))
+            .about("how the mean of earlier embeddings is computed")
+            .or(Or::Text(STRATEGIES[0].0)),
+        Property::data("embedding", &[Kind::Embedding]).about("embedding of the picture"),
+        Property::fraction("threshold_percentile", 0.2)
+            .about("share of embeddings that count as outliers, both sides together"),
+        Property::integer("warmup", 3).about("number of embeddings before outliers are reported"),
+        Property::fraction("smoothing_factor", 0.1)
+            .about("weight of the newest embedding in an exponential mean")
+            .nullable(),
+        Property::integer("window_size", 10)
+            .about("number of embeddings in a window")
+            .nullable(),
     ],
     outputs: &[
         Output::new("is_outlier", &[Kind::Boolean]),

@@ -11,23 +11,25 @@ const V1: Manifest = Manifest {
     name: "roboflow_core/image_slicer@v1",
     summary: "Cuts a picture into overlapping tiles; those at the right and lower edge are smaller.",
     properties: &[
-        Property::data("image", "the picture to cut", &[Kind::Image]).alias(&["images"]),
-        Property::count("slice_width", "width of a tile in pixels", 640),
-        Property::count("slice_height", "height of a tile in pixels", 640),
-        Property::value(
+        Property::data("image", &[Kind::Image])
+            .about("the picture to cut")
+            .alias(&["images"]),
+        Property::count("slice_width", 640).about("width of a tile in pixels"),
+        Property::count("slice_height", 640).about("height of a tile in pixels"),
+        Property::value_or(
             "overlap_ratio_width",
-            "share of a tile's width that overlaps the next one",
             Shape::Number(0.0, 1.0 - f64::EPSILON),
+            Or::Float(0.2),
         )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.2)),
-        Property::value(
+        .about("share of a tile's width that overlaps the next one")
+        .kinds(&[Kind::FloatZeroToOne]),
+        Property::value_or(
             "overlap_ratio_height",
-            "share of a tile's height that overlaps the next one",
             Shape::Number(0.0, 1.0 - f64::EPSILON),
+            Or::Float(0.2),
         )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.2)),
+        .about("share of a tile's height that overlaps the next one")
+        .kinds(&[Kind::FloatZeroToOne]),
     ],
     outputs: &[Output::new("slices", &[Kind::Image])],
     depth: Depth::Deeper,

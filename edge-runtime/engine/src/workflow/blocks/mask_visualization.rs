@@ -11,13 +11,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COPY,
         Property::data(
             "predictions",
-            "detections with masks",
             &[
                 Kind::InstanceSegmentation,
                 Kind::RleInstanceSegmentation,
                 Kind::SemanticSegmentation,
             ],
-        ),
+        )
+        .about("detections with masks"),
         drawing::PALETTE,
         drawing::PALETTE_SIZE,
         drawing::CUSTOM_COLORS,

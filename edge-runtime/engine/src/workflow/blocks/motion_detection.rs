@@ -18,13 +18,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Detects motion against a learned background, and when it starts.",
     properties: &[
         IMAGE,
-        Property::count("minimum_contour_area", "minimum area in square pixels", 200),
-        Property::count("morphological_kernel_size", "size of specks to ignore, in pixels", 3),
-        Property::count("threshold", "minimum difference from the background, in squared standard deviations", 16),
-        Property::count("history", "number of frames from which the background is learned", 30),
-        Property::optional("detection_zone", "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere", TEXT_OR_POINTS).kinds(&[Kind::Zone, Kind::ListOfValues])
+        Property::count("minimum_contour_area", 200).about("minimum area in square pixels"),
+        Property::count("morphological_kernel_size", 3).about("size of specks to ignore, in pixels"),
+        Property::count("threshold", 16).about("minimum difference from the background, in squared standard deviations"),
+        Property::count("history", 30).about("number of frames from which the background is learned"),
+        Property::optional("detection_zone", TEXT_OR_POINTS).about("zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere").kinds(&[Kind::Zone, Kind::ListOfValues])
         .not_null(),
-        Property::boolean("suppress_first_detections", "whether to report nothing before the background is learned", true),
+        Property::boolean("suppress_first_detections", true).about("whether to report nothing before the background is learned"),
     ],
     outputs: &[
         Output::new("motion", &[Kind::Boolean]),

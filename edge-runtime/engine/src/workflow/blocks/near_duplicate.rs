@@ -19,17 +19,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         pictures that are no duplicates are remembered.",
     properties: &[
         FRAME,
-        Property::share(
-            "threshold",
-            "least similarity of a duplicate, from 0 to 1",
-            SIMILAR,
-        ),
-        Property::literal(
-            "memory",
-            "number of pictures remembered, from 1 to 32; the oldest is dropped",
-            Shape::Integer(1, MAX_MEMORY),
-        )
-        .or(Or::Int(8)),
+        Property::share("threshold", SIMILAR).about("least similarity of a duplicate, from 0 to 1"),
+        Property::literal("memory", Shape::Integer(1, MAX_MEMORY))
+            .about("number of pictures remembered, from 1 to 32; the oldest is dropped")
+            .or(Or::Int(8)),
     ],
     outputs: &[
         Output::new("is_duplicate", &[Kind::Boolean]),

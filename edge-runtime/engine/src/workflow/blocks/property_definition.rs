@@ -7,8 +7,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",
     summary: "Computes a value from another one, such as the number of detections, their classes, or the size of a picture.",
     properties: &[
-        Property::data("data", "the value to begin with", &[Kind::Any]),
-        Property::literal("operations", "what to do with it", OPERATIONS),
+        Property::data("data", &[Kind::Any]).about("the value to begin with"),
+        Property::literal("operations", OPERATIONS).about("what to do with it"),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |setup| {

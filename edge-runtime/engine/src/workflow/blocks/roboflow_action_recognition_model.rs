@@ -33,19 +33,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Actions),
     properties: &[
         IMAGES,
-        Property::optional("class_filter", "only these classes", Shape::Texts(0)),
+        Property::optional("class_filter", Shape::Texts(0)).about("only these classes"),
         MODEL,
         Property::optional(
             "confidence",
-            "minimum score of an action; best, default and null mean the model's own",
             Shape::OneOf(&[SHARE, Shape::Choice(&["best", "default"])]),
         )
+        .about("minimum score of an action; best, default and null mean the model's own")
         .kinds(&[Kind::Float, Kind::Text]),
-        Property::optional(
-            "stride_seconds",
-            "seconds between two runs; by default the duration of a run",
-            NUMBER,
-        ),
+        Property::optional("stride_seconds", NUMBER)
+            .about("seconds between two runs; by default the duration of a run"),
     ],
     outputs: &[
         Output::new("timeline", &[Kind::ActionRecognition]),

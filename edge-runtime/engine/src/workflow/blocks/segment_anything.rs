@@ -24,25 +24,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Prompted),
     properties: &[
         IMAGES,
-        Property::data(
-            "boxes",
-            "the objects to segment; by default the main object of the picture",
-            DETECTIONS,
-        )
+        Property::data("boxes", DETECTIONS).about("the objects to segment; by default the main object of the picture")
         .or(Or::Null),
         version(VERSIONS, "hiera_tiny"),
-        Property::number(
-            "threshold",
-            "minimum quality of a mask, as estimated by the model",
-            0.0,
-        ),
-        Property::value(
-            "multimask_output",
-            "whether a box may mean a part of the object; the best of several masks is used then",
-            Shape::Boolean,
-        )
-        .nullable()
-        .or(Or::Bool(true)),
+        Property::number("threshold", 0.0).about("minimum quality of a mask, as estimated by the model"),
+        Property::value_or("multimask_output", Shape::Boolean, Or::Bool(true)).about("whether a box may mean a part of the object; the best of several masks is used then")
+        .nullable(),
     ],
     outputs: &[Output::new("predictions", &[Kind::InstanceSegmentation])],
     batch: &["images", "boxes"],

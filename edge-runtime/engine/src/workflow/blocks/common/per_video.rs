@@ -10,15 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::workflow::block_api::prelude::*;
 
 /// The frame, with its position in its video.
-pub(crate) const FRAME: Property = Property::data("image", "the frame", &[Kind::Image]);
+pub(crate) const FRAME: Property = Property::data("image", &[Kind::Image]).about("the frame");
 /// Only that position, as in the first versions of the peer's blocks.
-pub(crate) const METADATA: Property = Property::data(
-    "metadata",
-    "position of the frame in its video",
-    &[Kind::VideoMetadata],
-);
+pub(crate) const METADATA: Property =
+    Property::data("metadata", &[Kind::VideoMetadata]).about("position of the frame in its video");
 /// Detections with track ids.
-pub(crate) const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
+pub(crate) const TRACKED: Property =
+    Property::data("detections", BOXES).about("tracked detections");
 
 /// Maximum number of videos per step. A pipeline has one.
 pub(crate) const MAX_VIDEOS: usize = 64;
