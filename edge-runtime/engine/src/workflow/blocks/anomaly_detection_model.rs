@@ -15,7 +15,8 @@ const MAX_MARGIN: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_detection_model@v1",
-    summary: "Scores how unusual a picture and its regions are, with a model trained on usual pictures.",
+    summary: "Scores how unusual a picture and its regions are, with a model trained on usual \
+              pictures.",
     role: Role::OtherModel(Task::Anomaly),
     properties: &[
         IMAGES,

@@ -10,7 +10,8 @@ use crate::workflow::values::image::{ImageValue, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",
-    summary: "Learns the background and shows moving pixels: white what moves, grey what is a shadow, black the background.",
+    summary: "Learns the background and shows moving pixels: white what moves, grey what is a \
+              shadow, black the background.",
     properties: &[
         IMAGE,
         Property::integer("threshold", 16)
@@ -53,7 +54,8 @@ pub(super) fn of_video<'a>(
     let size = image.size();
     if u64::from(size[0]) * u64::from(size[1]) > MAX_PIXELS {
         return Err(format!(
-            "a picture of {}x{} is too large to learn its background; make it smaller with image_preprocessing",
+            "a picture of {}x{} is too large to learn its background; make it smaller with \
+             image_preprocessing",
             size[0], size[1]
         ));
     }

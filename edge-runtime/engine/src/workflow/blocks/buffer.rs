@@ -41,7 +41,8 @@ impl Stateful for Buffer {
         if fitting < latest.len() {
             latest.truncate(fitting);
             return Err(format!(
-                "length is {length}, but only {fitting} such values fit into the {} MiB that a step keeps; use a smaller length or smaller pictures",
+                "length is {length}, but only {fitting} such values fit into the {} MiB that a \
+                 step keeps; use a smaller length or smaller pictures",
                 MAX_KEPT_BYTES >> 20
             ));
         }

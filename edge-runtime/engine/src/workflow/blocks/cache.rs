@@ -15,7 +15,8 @@ const OUTPUTS: &[Output] = &[Output::new("output", &[Kind::Any])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/cache_get@v1",
-        summary: "Returns the value stored under a key for the video of the picture; false if there is none.",
+        summary: "Returns the value stored under a key for the video of the picture; false if \
+                  there is none.",
         properties: &[FRAME_OF_VIDEO, KEY],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(get)),

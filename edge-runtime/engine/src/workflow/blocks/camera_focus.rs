@@ -49,7 +49,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
     Manifest {
         name: "roboflow_core/camera_focus@v2",
-        summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows sharpness and exposure.",
+        summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows \
+                  sharpness and exposure.",
         properties: &[
             IMAGE,
             UNDEREXPOSED_THRESHOLD_PERCENT,

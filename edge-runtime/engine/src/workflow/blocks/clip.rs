@@ -26,7 +26,8 @@ const DATA: Property = Property::value("data", Shape::Text)
     .about("the picture or the text")
     .kinds(&[Kind::Image, Kind::Text]);
 const BASE: Manifest = Manifest {
-    summary: "Computes the embedding of a picture or a text; similar meanings have similar embeddings.",
+    summary: "Computes the embedding of a picture or a text; similar meanings have similar \
+              embeddings.",
     role: Role::OtherModel(Task::Numbers),
     outputs: &[Output::new("embedding", &[Kind::Embedding])],
     ..Manifest::of("model")

@@ -20,7 +20,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Equalizes the contrast of a picture.",
     properties: &[
         IMAGE,
-        Property::choice("equalization_type", &names_of(&METHODS), "Histogram Equalization").about("method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile"),
+        Property::choice(
+            "equalization_type",
+            &names_of(&METHODS),
+            "Histogram Equalization",
+        )
+        .about(
+            "method: stretch the middle of the range, equalize the histogram, or equalize it tile \
+             by tile",
+        ),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

@@ -4,7 +4,8 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/cosine_similarity@v1",
-    summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for orthogonal ones, -1 for opposite ones.",
+    summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for \
+              orthogonal ones, -1 for opposite ones.",
     properties: &[
         Property::data("embedding_1", &[Kind::Embedding]).about("the one"),
         Property::data("embedding_2", &[Kind::Embedding]).about("the other"),

@@ -7,7 +7,8 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",
-    summary: "Formats values as a CSV table: one row per picture of the batch, with a column for the time.",
+    summary: "Formats values as a CSV table: one row per picture of the batch, with a column for \
+              the time.",
     properties: &[
         Property::value("columns_data", Shape::Dict)
             .about("the values, by column name")

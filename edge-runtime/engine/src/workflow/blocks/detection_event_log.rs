@@ -10,7 +10,8 @@ use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_event_log@v1",
-    summary: "Logs tracked objects that were seen often enough: first and last sighting, number of frames.",
+    summary: "Logs tracked objects that were seen often enough: first and last sighting, number of \
+              frames.",
     properties: &[
         FRAME.inputs_only(),
         TRACKED,

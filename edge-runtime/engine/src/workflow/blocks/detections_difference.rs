@@ -9,7 +9,8 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",
-    summary: "Compares the detections of two pictures of one view: which are gone, which stayed and which are new.",
+    summary: "Compares the detections of two pictures of one view: which are gone, which stayed \
+              and which are new.",
     properties: &[
         Property::data("reference_predictions", &[Kind::ObjectDetection])
             .about("the earlier detections"),

@@ -11,7 +11,8 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",
-    summary: "Moves detections found in crops back into the original picture, and merges overlapping ones of one class.",
+    summary: "Moves detections found in crops back into the original picture, and merges \
+              overlapping ones of one class.",
     properties: &[
         Property::data("parent_detection", DETECTIONS).about("the detections that were cropped"),
         Property::data("child_detections", &[Kind::ListOfValues])

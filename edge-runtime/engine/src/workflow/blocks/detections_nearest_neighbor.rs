@@ -21,7 +21,8 @@ const POINTS: Shape = Shape::Choice(&[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_nearest_neighbor@v1",
-    summary: "Finds the nearest target of each detection and its distance, by points of boxes or by keypoints.",
+    summary: "Finds the nearest target of each detection and its distance, by points of boxes or \
+              by keypoints.",
     properties: &[
         Property::data("query_predictions", DETECTIONS)
             .about("the detections to find a neighbour for"),

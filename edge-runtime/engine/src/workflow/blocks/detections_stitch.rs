@@ -13,7 +13,8 @@ const STRATEGIES: [(&str, Merge); 3] = [("none", |all, _| all), ("nms", suppress
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_stitch@v1",
-    summary: "Moves detections from the crops or tiles of a picture back into it, without duplicates.",
+    summary: "Moves detections from the crops or tiles of a picture back into it, without \
+              duplicates.",
     properties: &[
         Property::data("reference_image", &[Kind::Image]).about("the picture that was cropped"),
         Property::data("predictions", BOXES)

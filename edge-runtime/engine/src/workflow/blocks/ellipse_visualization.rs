@@ -7,7 +7,8 @@ use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/ellipse_visualization@v1",
-    summary: "Draws part of an ellipse at the foot of each detection, as it would lie on the ground.",
+    summary: "Draws part of an ellipse at the foot of each detection, as it would lie on the \
+              ground.",
     properties: drawing::palette_properties![
         drawing::THICKNESS,
         Property::integer("start_angle", -45)

@@ -138,7 +138,8 @@ fn html(message: &Template, call: &Call<'_>) -> Result<EmailBody, String> {
                 bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
             });
             Ok(format!(
-                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
+                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: \
+                 auto;\">"
             ))
         }
         other => Ok(escaped(&other.python_str())),

@@ -7,7 +7,8 @@ use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",
-    summary: "Computes the embedding of a picture with a classifier: similar pictures have similar embeddings.",
+    summary: "Computes the embedding of a picture with a classifier: similar pictures have similar \
+              embeddings.",
     role: Role::OtherModel(Task::Features),
     properties: &[
         Property::data("data", &[Kind::Image]).about("the picture"),

@@ -105,7 +105,8 @@ impl Stateful for Delay {
         let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
         if past.has_dropped(number.saturating_sub(back)) {
             return Err(format!(
-                "offset is -{back}, but only {} such values fit into the {} MiB that a step keeps of a video; use a nearer offset or smaller pictures",
+                "offset is -{back}, but only {} such values fit into the {} MiB that a step keeps \
+                 of a video; use a nearer offset or smaller pictures",
                 past.frames.len(),
                 share >> 20
             ));

@@ -4,7 +4,8 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/geotag_detection@v1",
-    summary: "Computes latitude and longitude of detections, for a camera that looks straight down from a known position, such as a drone.",
+    summary: "Computes latitude and longitude of detections, for a camera that looks straight down \
+              from a known position, such as a drone.",
     properties: &[
         Property::data("image", &[Kind::Image]).about("the picture"),
         Property::data("predictions", BOXES).about("the detections"),

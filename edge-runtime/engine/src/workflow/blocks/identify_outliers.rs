@@ -9,7 +9,8 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_outliers@v1",
-    summary: "Detects when the embedding of a picture differs in direction from almost all earlier ones.",
+    summary: "Detects when the embedding of a picture differs in direction from almost all earlier \
+              ones.",
     properties: &[
         Property::data("embedding", &[Kind::Embedding]).about("embedding of the picture"),
         Property::fraction("threshold_percentile", 0.05)

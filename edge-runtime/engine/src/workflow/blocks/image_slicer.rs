@@ -9,7 +9,8 @@ const MAX_TILES: usize = 4096;
 
 const V1: Manifest = Manifest {
     name: "roboflow_core/image_slicer@v1",
-    summary: "Cuts a picture into overlapping tiles; those at the right and lower edge are smaller.",
+    summary: "Cuts a picture into overlapping tiles; those at the right and lower edge are \
+              smaller.",
     properties: &[
         Property::data("image", &[Kind::Image])
             .about("the picture to cut")

@@ -15,18 +15,27 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         Property::data("predictions", &[Kind::Keypoints]).about("detections with keypoints"),
-        Property::choice("annotator_type", &["edge", "vertex", "vertex_label"], "edge").about("whether to draw lines, points, or points with names")
+        Property::choice(
+            "annotator_type",
+            &["edge", "vertex", "vertex_label"],
+            "edge",
+        )
+        .about("whether to draw lines, points, or points with names")
         .literal_only(),
         Property::text("color", "#A351FB").about("the colour"),
         Property::text("text_color", "black").about("colour of the names"),
         Property::number("text_scale", 0.5).about("size of the names"),
-        Property::integer("text_thickness", 1).about("kept for compatibility: the weight of the text is fixed"),
+        Property::integer("text_thickness", 1)
+            .about("kept for compatibility: the weight of the text is fixed"),
         Property::integer("text_padding", 10).about("pixels around the names"),
         Property::integer("thickness", 2).about("width of lines in pixels"),
         Property::integer("radius", 10).about("radius of points in pixels"),
-        Property::optional("edges", Shape::List).about("keypoints to join, as pairs of numbers from 1; by default the 17 points of a person \
-             in COCO")
-        .not_null(),
+        Property::optional("edges", Shape::List)
+            .about(
+                "keypoints to join, as pairs of numbers from 1; by default the 17 points of a \
+                 person in COCO",
+            )
+            .not_null(),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

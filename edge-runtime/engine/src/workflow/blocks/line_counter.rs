@@ -45,8 +45,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
         OUTPUTS,
     ),
     Manifest {
-        summary: "Counts tracked objects that cross a line, each way: by the foot of a box, with a dead band, \
-            over losses of sight and changes of track id.",
+        summary: "Counts tracked objects that cross a line, each way: by the foot of a box, with a \
+                  dead band, over losses of sight and changes of track id.",
         build: |_| Ok(stateful_instance(CrossingStep)),
         ..BASE.version(
             "watchkeeper/line_counter@v1",

@@ -19,12 +19,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         IMAGE,
         Property::count("minimum_contour_area", 200).about("minimum area in square pixels"),
-        Property::count("morphological_kernel_size", 3).about("size of specks to ignore, in pixels"),
-        Property::count("threshold", 16).about("minimum difference from the background, in squared standard deviations"),
-        Property::count("history", 30).about("number of frames from which the background is learned"),
-        Property::optional("detection_zone", TEXT_OR_POINTS).about("zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere").kinds(&[Kind::Zone, Kind::ListOfValues])
-        .not_null(),
-        Property::boolean("suppress_first_detections", true).about("whether to report nothing before the background is learned"),
+        Property::count("morphological_kernel_size", 3)
+            .about("size of specks to ignore, in pixels"),
+        Property::count("threshold", 16)
+            .about("minimum difference from the background, in squared standard deviations"),
+        Property::count("history", 30)
+            .about("number of frames from which the background is learned"),
+        Property::optional("detection_zone", TEXT_OR_POINTS)
+            .about(
+                "zone of interest: corners [[x, y], …], or the same as JSON text; by default \
+                 everywhere",
+            )
+            .kinds(&[Kind::Zone, Kind::ListOfValues])
+            .not_null(),
+        Property::boolean("suppress_first_detections", true)
+            .about("whether to report nothing before the background is learned"),
     ],
     outputs: &[
         Output::new("motion", &[Kind::Boolean]),

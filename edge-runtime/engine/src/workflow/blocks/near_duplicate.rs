@@ -14,9 +14,10 @@ const MAX_MEMORY: i64 = 32;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/near_duplicate@v1",
-    summary: "Recognises a picture that shows what an earlier one of its video showed, also in another size or light, blurred \
-        or cropped by a tenth: `similarity` to the most similar one from 0 to 1, `is_duplicate` from the threshold on. Only \
-        pictures that are no duplicates are remembered.",
+    summary: "Recognises a picture that shows what an earlier one of its video showed, also in \
+              another size or light, blurred or cropped by a tenth: `similarity` to the most \
+              similar one from 0 to 1, `is_duplicate` from the threshold on. Only pictures that \
+              are no duplicates are remembered.",
     properties: &[
         FRAME,
         Property::share("threshold", SIMILAR).about("least similarity of a duplicate, from 0 to 1"),

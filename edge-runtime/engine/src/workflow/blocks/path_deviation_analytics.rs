@@ -14,7 +14,8 @@ const REFERENCE_PATH: Property =
     Property::value("reference_path", Shape::Points).about("the path, [[x, y], …] in pixels");
 const V1: Manifest = Manifest {
     name: "roboflow_core/path_deviation_analytics@v1",
-    summary: "Measures how far each tracked object deviates from a path, by the discrete Fréchet distance.",
+    summary: "Measures how far each tracked object deviates from a path, by the discrete Fréchet \
+              distance.",
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
     build: |_| Ok(stateful_instance(Deviation)),

@@ -129,7 +129,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
     if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
         return Err(format!(
-            "{} and {} keypoints are too many to compare; make the pictures smaller with image_preprocessing",
+            "{} and {} keypoints are too many to compare; make the pictures smaller with \
+             image_preprocessing",
             ours.len(),
             theirs.len()
         ));

@@ -8,7 +8,8 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",
-    summary: "Measures width and height of objects by a reference object, or four corners, of known size.",
+    summary: "Measures width and height of objects by a reference object, or four corners, of \
+              known size.",
     properties: &[
         Property::data("object_predictions", BOXES).about("the objects to measure"),
         Property::value("reference_predictions", Shape::Points)

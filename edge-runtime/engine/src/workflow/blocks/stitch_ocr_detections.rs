@@ -16,7 +16,11 @@ const READING_DIRECTION: Property =
 const TOLERANCE: Property =
     Property::count("tolerance", 10).about("tolerance in pixels across a line");
 const DELIMITER: Property = Property::text("delimiter", "").about("text between two letters");
-const STITCHING_ALGORITHM: Property = Property::literal("stitching_algorithm", Shape::Choice(&names_of(&ALGORITHMS))).about("how lines are formed: by rows of equal height, by the gaps between letters, or letter by letter");
+const STITCHING_ALGORITHM: Property =
+    Property::literal("stitching_algorithm", Shape::Choice(&names_of(&ALGORITHMS))).about(
+        "how lines are formed: by rows of equal height, by the gaps between letters, or letter by \
+         letter",
+    );
 const OTSU_THRESHOLD_MULTIPLIER: Property = Property::number("otsu_threshold_multiplier", 1.0)
     .about("factor of the gap threshold that separates words");
 const COLLIMATE_TOLERANCE: Property = Property::integer("collimate_tolerance", 10)
@@ -34,7 +38,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v2",
-        summary: "Joins letters or words to text, line by line; optionally separates words by the gaps between letters.",
+        summary: "Joins letters or words to text, line by line; optionally separates words by the \
+                  gaps between letters.",
         properties: &[
             STITCHING_ALGORITHM,
             PREDICTIONS,

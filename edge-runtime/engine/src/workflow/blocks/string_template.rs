@@ -8,7 +8,8 @@ use crate::workflow::values::python_format;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/string_template@v1",
-    summary: "Fills a template such as \"{count} in {zone:>8}\" with values, as Python's str.format.",
+    summary: "Fills a template such as \"{count} in {zone:>8}\" with values, as Python's \
+              str.format.",
     properties: &[
         Property::value("template", Shape::Text)
             .about("text with fields; {{ and }} stand for braces"),

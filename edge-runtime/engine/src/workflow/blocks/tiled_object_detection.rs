@@ -24,7 +24,8 @@ const OUTPUTS: &[Output] = &outputs_v2(Output::new("predictions", &[Kind::Object
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/tiled_object_detection@v1",
-    summary: "Detects objects in pictures and in overlapping tiles of them, so that small ones are found.",
+    summary: "Detects objects in pictures and in overlapping tiles of them, so that small ones are \
+              found.",
     role: Role::Detector(Task::Boxes),
     properties: PROPERTIES,
     outputs: OUTPUTS,

@@ -87,7 +87,10 @@ fn sms(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
         return Ok(Err(why));
     }
     let media = texts(call, call.named("media_url")).map_err(|why| {
-        format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
+        format!(
+            "{why}; Twilio fetches pictures from the web, so a picture of this machine needs a \
+             public URL"
+        )
     })?;
     // The second version has no limit of its own.
     let limit = call.named("length_limit");

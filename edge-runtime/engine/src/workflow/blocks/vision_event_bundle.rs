@@ -141,7 +141,8 @@ const DATA: &[(&str, &[(&str, &str)])] = &[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/vision_event_bundle@v1",
-    summary: "Writes an event with its pictures to a file on this machine, in the format of Roboflow's event service.",
+    summary: "Writes an event with its pictures to a file on this machine, in the format of \
+              Roboflow's event service.",
     properties: PROPERTIES,
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),

@@ -47,7 +47,8 @@ const MODEL_TYPE_V2: Property = Property::literal(
 .about("the model, which defines the notation of boxes");
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_detector@v1",
-    summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of that model.",
+    summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of \
+              that model.",
     properties: &[
         llm_json::IMAGE,
         llm_json::VLM_OUTPUT,
