@@ -128,6 +128,10 @@ impl EmbeddingStatistics {
         }
         let averages: Vec<f64> = self.embeddings.iter().map(|m| m.average).collect();
         let alike = cosine(embedding, &averages);
+        // An embedding of zeros has no direction, and would make every later mean NaN.
+        if !alike.is_finite() {
+            return (0.0, 0.5);
+        }
         match &mut self.likeness {
             None => self.likeness = Some(Mean::begin(alike)),
             Some(likeness) => likeness.add(alike, strategy),
@@ -190,5 +194,32 @@ impl Stateful for Changes {
         call.put(4, of(|m| m.deviation));
         call.put(5, warming_up);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::{Kind, Value};
+
+    #[test]
+    fn embedding_of_zeros_does_not_end_the_statistics() {
+        let step = json!({
+            "type": "roboflow_core/identify_changes@v1", "embedding": "$inputs.embedding",
+            "strategy": "Simple Moving Average (SMA)"
+        });
+        let mut bench = Bench::new(step, &[("embedding", Kind::Embedding)]);
+        let mut score = |numbers: [f64; 2]| {
+            let embedding = Value::list(numbers.map(Value::Float).to_vec());
+            let out = bench.feed(&[("embedding", embedding)]);
+            out.unwrap_or_else(|e| panic!("{e}"))["z_score"].clone()
+        };
+        for numbers in [[1.0, 0.0], [1.0, 0.1], [0.0, 0.0], [1.0, 0.2]] {
+            score(numbers);
+        }
+        let unlike = score([0.0, 1.0]).as_f64();
+        assert!(unlike.is_some_and(|score| score < -1.0), "{unlike:?}");
     }
 }
