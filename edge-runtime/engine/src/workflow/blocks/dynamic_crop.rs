@@ -70,7 +70,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
     let whole = |x: f64| x.round_ties_even() as i64;
     let b = d.bbox;
-    let start = [whole(b.x1), whole(b.y1)];
+    // Beyond the picture there is nothing to cut.
+    let start = [whole(b.x1).max(0), whole(b.y1).max(0)];
     let end = [whole(b.x2), whole(b.y2)];
     let crop = image.crop(start, end, Arc::from(detection_id(&d.id)))?;
     Some((crop, start))
@@ -148,6 +149,21 @@ mod tests {
             panic!("no picture");
         };
         assert_eq!(&image.pixels.rgb().data[..3], [15, 16, 7]);
+    }
+
+    #[test]
+    fn box_beyond_the_picture_keeps_its_position_in_the_crop() {
+        let row = json!({"x": 5.0, "y": 20.0, "width": 20.0, "height": 8.0});
+        let mut bench = bench(&json!({}));
+        let out = bench
+            .feed(&[("image", frame()), ("boxes", boxes([64, 48], &[row]))])
+            .unwrap();
+        assert_eq!(out[0]["crops"]["width"], 15);
+        let within = &out[0]["predictions"]["predictions"][0];
+        assert_eq!(
+            within["x"], 5.0,
+            "as in the picture, whose left edge the crop has"
+        );
     }
 
     #[test]
