@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use watchkeeper_vision::detections::{Detection, Detections, Extra};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::json::detection_id;
 
 const MODES: [(&str, Mode); 3] = [
     ("average", Mode::Average),
@@ -104,11 +103,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         boxes: call.choice(arg!("detections_merge_coordinates_aggregation"), &MODES)?,
         masks: call.text(arg!("detections_merge_mask_aggregation"))?,
     };
-    let mut used: BTreeSet<String> = BTreeSet::new();
+    let mut used: BTreeSet<&DetectionId> = BTreeSet::new();
     let mut agreed = Vec::new();
     for (number, source) in sources.iter().enumerate() {
         for d in source {
-            if used.contains(&detection_id(&d.id)) {
+            if used.contains(&d.id) {
                 continue;
             }
             let mut group = vec![*d];
@@ -124,7 +123,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
                 continue;
             }
             joined.id = call.new_id();
-            used.extend(group.iter().map(|d| detection_id(&d.id)));
+            used.extend(group.iter().map(|d| &d.id));
             agreed.push(joined);
         }
     }
@@ -191,12 +190,12 @@ fn best_match<'a>(
     other: &[&'a Detection],
     class_aware: bool,
     threshold: f64,
-    used: &BTreeSet<String>,
+    used: &BTreeSet<&DetectionId>,
 ) -> Option<&'a Detection> {
     other
         .iter()
         .filter(|o| !class_aware || o.class == d.class)
-        .filter(|o| !used.contains(&detection_id(&o.id)))
+        .filter(|o| !used.contains(&o.id))
         .map(|o| (o.bbox.iou(&d.bbox), *o))
         .filter(|(iou, _)| *iou > threshold)
         .reduce(|a, b| if b.0 > a.0 { b } else { a })
