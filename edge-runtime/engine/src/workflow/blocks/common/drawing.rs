@@ -241,18 +241,24 @@ const COLOR_AXES: [(&str, ColorBy); 3] = [
 pub(crate) const LABEL: Property =
     Property::text("label", "").about("name written beside it, before its counts; empty for none");
 pub(crate) const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];
-/// The properties of a visualization with colours of a palette, before `more` of its own.
+/// The properties of a visualization with colours of a palette, before `more` of its own; `of` is
+/// what it draws.
 macro_rules! palette_properties {
-    ($($more:expr),* $(,)?) => {
+    (of $predictions:expr; $($more:expr),* $(,)?) => {
         &[
             $crate::workflow::blocks::common::drawing::IMAGE,
             $crate::workflow::blocks::common::drawing::COPY,
-            $crate::workflow::blocks::common::drawing::PREDICTIONS,
+            $predictions,
             $crate::workflow::blocks::common::drawing::PALETTE,
             $crate::workflow::blocks::common::drawing::PALETTE_SIZE,
             $crate::workflow::blocks::common::drawing::CUSTOM_COLORS,
             $crate::workflow::blocks::common::drawing::COLOR_AXIS,
             $($more),*
+        ]
+    };
+    ($($more:expr),* $(,)?) => {
+        $crate::workflow::blocks::common::drawing::palette_properties![
+            of $crate::workflow::blocks::common::drawing::PREDICTIONS; $($more),*
         ]
     };
 }
