@@ -171,8 +171,8 @@ fn unknown_labels(plan: &Plan, mut labels: Vec<String>, knows_classes: bool) -> 
     let message = if knows_classes {
         "is not a class of the model"
     } else {
-        "is not a class of the motion detector, which cannot tell objects apart; leave `classes` out, or use \
-         a network as the model"
+        "is not a class of the motion detector, which cannot tell objects apart; leave `classes` \
+         out, or use a network as the model"
     };
     let unknown = unknown_classes(&plan.rule_specs, &labels, message).into_iter();
     unknown.map(Box::new).map(SpecError::Rule).collect()
@@ -194,8 +194,8 @@ fn unsupported_task(
             facts.task
         )
     } else if step.many_pictures && facts.follows_one_picture {
-        "objects in several pictures per frame, but it compares each picture with the one before; use a \
-         network, or a picture that shows the same view in every frame"
+        "objects in several pictures per frame, but it compares each picture with the one before; \
+         use a network, or a picture that shows the same view in every frame"
             .to_owned()
     } else {
         return None;
@@ -252,8 +252,8 @@ fn ineffective_filter(
         }
     } else {
         format!(
-            "class_filter of step {:?} has no effect, because model {model:?} has no classes and reports every motion as \
-             {}; use a network as the model to tell them apart",
+            "class_filter of step {:?} has no effect, because model {model:?} has no classes and \
+             reports every motion as {}; use a network as the model to tell them apart",
             step.name,
             step.classes.join(" or ")
         )

@@ -314,8 +314,8 @@ fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
     for d in &all.boxes {
         let middle = d.bbox.center();
         let mut one = json!({
-            "class": d.class, "x": middle.x, "y": middle.y, "width": d.bbox.width(), "height": d.bbox.height(),
-            "confidence": d.confidence.clamp(0.0, 1.0),
+            "class": d.class, "confidence": d.confidence.clamp(0.0, 1.0), "x": middle.x,
+            "y": middle.y, "width": d.bbox.width(), "height": d.bbox.height(),
         });
         let outline = d.mask().and_then(|mask| mask.polygon());
         let list = if with_points {
