@@ -413,13 +413,11 @@ impl Log {
                 serde_json::from_str(&content).map_err(|e| format!("content is not JSON: {e}"))?;
             content = document.to_string();
         }
-        if append && extension == "csv" {
-            content = match content.split_once('\n') {
-                Some((_, rest)) => rest.to_owned(),
-                None => String::new(),
-            };
+        let headless = append && extension == "csv";
+        if headless {
+            content = without_head(&content).to_owned();
         }
-        if !content.ends_with('\n') {
+        if !content.ends_with('\n') && !(headless && content.is_empty()) {
             content.push('\n');
         }
         Ok(Entry {
@@ -428,6 +426,16 @@ impl Log {
             extension,
         })
     }
+}
+
+/// The rows of a CSV table. A quoted name of a column may have line breaks.
+fn without_head(table: &str) -> &str {
+    let mut is_quoted = false;
+    let end = table.find(|c| {
+        is_quoted ^= c == '"';
+        c == '\n' && !is_quoted
+    });
+    end.and_then(|end| table.get(end + 1..)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -444,6 +452,19 @@ mod tests {
         assert_eq!(after(0), ("a,b\n1,2\n".to_owned(), false));
         assert_eq!(after(1), ("1,2\n".to_owned(), true));
         assert_eq!(after(2), ("a,b\n1,2\n".to_owned(), false));
+    }
+
+    #[test]
+    fn appended_table_has_its_rows_only() {
+        let rows = |table| {
+            Log { entries: 1 }
+                .next(table, "csv", true, 2)
+                .unwrap()
+                .content
+        };
+        assert_eq!(rows("\"a\nb\",c\n1,2\n"), "1,2\n");
+        assert_eq!(rows("a,b\n"), "", "no blank line");
+        assert_eq!(rows("a,b"), "");
     }
 
     #[test]
