@@ -755,8 +755,10 @@ fn track_present_after_a_shared_cool_down_makes_an_event() {
     b.stand(3.0, 1);
     b.stand(12.0, 2);
     let new = b.changes.iter().filter(|c| c.phase == Phase::New);
-    let held: Vec<u32> = new.map(|c| c.event.held_back).collect();
-    assert_eq!(held, [0, 0]);
+    let new: Vec<_> = new.map(|c| &c.event).collect();
+    assert_eq!(new.iter().map(|e| e.held_back).sum::<u32>(), 0);
+    let reason = &new[1].reason;
+    assert!(reason.starts_with("person #2 was first seen "), "{reason}");
 }
 
 #[test]
@@ -769,6 +771,11 @@ fn condition_that_outlasts_the_cool_down_makes_a_late_event() {
     b.stand(3.0, 0);
     b.stand(6.0, 1);
     assert_eq!(b.phases(), [Phase::New, Phase::End, Phase::New]);
+    let reason = &b.changes[0].event.reason;
+    assert!(
+        reason.starts_with("1 object, over the limit of 0, for ") && reason.ends_with(" s"),
+        "{reason}"
+    );
 }
 
 #[test]
