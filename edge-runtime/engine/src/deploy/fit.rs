@@ -222,14 +222,6 @@ pub fn ineffective_filters(
     reported.collect()
 }
 
-/// Least similarity (Jaro-Winkler, 0 to 1) of a class and its misspelling. Words for other things
-/// are nearer than misspelt identifiers: "clerk" and "clock" have 0.79.
-const MIN_SLIP_SIMILARITY: f64 = 0.85;
-
-fn is_slip(written: &str, class: &str) -> bool {
-    strsim::jaro_winkler(written, class) >= MIN_SLIP_SIMILARITY
-}
-
 /// Returns a warning if the model lacks a class of the step's filter.
 fn ineffective_filter(
     step: &DetectionStep,
@@ -240,16 +232,12 @@ fn ineffective_filter(
         return None;
     } else if facts.knows_classes {
         let class = step.classes.iter().find(|c| !facts.labels.contains(c))?;
-        let names = facts.labels.iter().map(String::as_str);
-        let meant = nearest(class, names).filter(|name| is_slip(class, name));
+        let meant = nearest(class, facts.labels.iter().map(String::as_str));
         let wrong = format!(
             "class_filter of step {:?} names {class:?}, which is not a class of model {model:?}",
             step.name
         );
-        match meant {
-            Some(name) => format!("{wrong}; did you mean {name:?}?"),
-            None => with_allowed(wrong, &facts.labels, None),
-        }
+        with_allowed(wrong, &facts.labels, meant)
     } else {
         format!(
             "class_filter of step {:?} has no effect, because model {model:?} has no classes and \
