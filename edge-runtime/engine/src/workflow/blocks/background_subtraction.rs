@@ -10,8 +10,8 @@ use crate::workflow::values::image::{ImageValue, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",
-    summary: "Learns the background and shows moving pixels: white what moves, grey what is a \
-              shadow, black the background.",
+    summary: "Learns the background and shows moving pixels: white for motion, grey for shadows, \
+              black for the background.",
     properties: &[
         IMAGE,
         Property::integer("threshold", 16)

@@ -13,7 +13,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .about("horizontal focal length in pixels")
             .nullable(),
         Property::value("fy", NUMBER)
-            .about("focal length down in pixels")
+            .about("vertical focal length in pixels")
             .nullable(),
         Property::value("cx", NUMBER)
             .about("horizontal position of the optical axis in pixels")

@@ -19,7 +19,7 @@ const PERCEPTION: &[&str] = &["PE-Core-B16-224", "PE-Core-L14-336", "PE-Core-G14
 
 /// Property that selects a model of a family.
 pub(super) const fn version(models: &'static [&'static str], usual: &'static str) -> Property {
-    Property::choice("version", models, usual).about("which model")
+    Property::choice("version", models, usual).about("name of the model")
 }
 
 const DATA: Property = Property::value("data", Shape::Text)

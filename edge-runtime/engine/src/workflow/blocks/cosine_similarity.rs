@@ -7,8 +7,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for \
               orthogonal ones, -1 for opposite ones.",
     properties: &[
-        Property::data("embedding_1", &[Kind::Embedding]).about("the one"),
-        Property::data("embedding_2", &[Kind::Embedding]).about("the other"),
+        Property::data("embedding_1", &[Kind::Embedding]).about("the first embedding"),
+        Property::data("embedding_2", &[Kind::Embedding]).about("the second embedding"),
     ],
     outputs: &[Output::new("similarity", &[Kind::Float])],
     build: |_| Ok(Box::new(run)),

@@ -13,7 +13,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("columns_data", Shape::Dict)
             .about("the values, by column name")
             .entries_only(),
-        named_operations("columns_operations", "operations to do on them first"),
+        named_operations(
+            "columns_operations",
+            "operations to apply to the values first",
+        ),
     ],
     outputs: &[Output::new("csv_content", &[Kind::Text])],
     whole_batch: true,

@@ -30,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             }),
         )
         .about(
-            "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, \
+            "aggregations of each value: sum, avg, max, min, count, distinct, count_distinct, \
              values_counts or values_difference; max, min and values_difference ignore null",
         ),
         Property::choice("interval_unit", &names_of(&UNITS), "seconds")

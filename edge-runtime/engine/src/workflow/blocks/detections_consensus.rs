@@ -18,8 +18,8 @@ const MODE: Shape = Shape::Choice(&names_of(&MODES));
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_consensus@v1",
-    summary: "Keeps the objects on which several models agree, each once, and whether enough were \
-              found.",
+    summary: "Keeps the objects on which several models agree, each once, and reports whether \
+              enough were found.",
     properties: &[
         Property::value("predictions_batches", Shape::List)
             .about("the detections of each model")

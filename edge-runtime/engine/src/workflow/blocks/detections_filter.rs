@@ -5,7 +5,7 @@ use crate::workflow::block_api::prelude::*;
 
 const PROPERTIES: &[Property] = &[
     Property::data("predictions", DETECTIONS).about("the detections to work on"),
-    Property::literal("operations", OPERATIONS).about("what to do with them"),
+    Property::literal("operations", OPERATIONS).about("operations to apply to the detections"),
     Property::value_or("operations_parameters", Shape::Dict, Or::EmptyDict)
         .about("values that the operations refer to by name")
         .of_selectors(),

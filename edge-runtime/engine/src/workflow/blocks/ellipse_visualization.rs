@@ -13,7 +13,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::THICKNESS,
         Property::integer("start_angle", -45)
             .about("start of the line, in degrees clockwise from the right"),
-        Property::integer("end_angle", 235).about("where it ends"),
+        Property::integer("end_angle", 235)
+            .about("end of the line, in degrees clockwise from the right"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -11,7 +11,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .kinds(&[Kind::Any])
             .of_selectors(),
         Property::literal("default", Shape::Any)
-            .about("what to give when none is there")
+            .about("value if all are missing")
             .or(Or::Null),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],

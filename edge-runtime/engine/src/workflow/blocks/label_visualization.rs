@@ -17,7 +17,7 @@ const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
 }
 
 const TEXT: Property =
-    Property::choice("text", &names_of(&LABEL_TEXTS), "Class").about("what a label says");
+    Property::choice("text", &names_of(&LABEL_TEXTS), "Class").about("content of a label");
 const POSITION: Property = look("text_position", ANCHORS, Or::Text("TOP_LEFT"));
 const COLOR: Property = look("text_color", Shape::Text, Or::Text("WHITE"));
 const SIZE_MODE: Property = look(

@@ -15,9 +15,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data("predictions_a", ANY_DETECTIONS).about("what the one found"),
+        Property::data("predictions_a", ANY_DETECTIONS).about("detections of the first model"),
         Property::text("color_a", "GREEN").about("colour of detections of the first model only"),
-        Property::data("predictions_b", ANY_DETECTIONS).about("what the other found"),
+        Property::data("predictions_b", ANY_DETECTIONS).about("detections of the second model"),
         Property::text("color_b", "RED").about("colour of detections of the second model only"),
         Property::text("background_color", "BLACK").about("colour of what neither detected"),
         drawing::OPACITY.or(Or::Float(0.7)),

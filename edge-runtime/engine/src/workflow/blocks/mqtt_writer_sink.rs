@@ -20,7 +20,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .about("port of the broker")
             .kinds(&[Kind::Integer]),
         Property::value("topic", Shape::Text).about("topic of the message, without wildcards"),
-        Property::value("message", Shape::Text).about("what it says"),
+        Property::value("message", Shape::Text).about("text of the message"),
         Property::value_or("qos", Shape::Integer(0, 2), Or::Int(0))
             .about("0: sent once; 1 and 2: retried until the broker acknowledges it"),
         Property::boolean("retain", false)

@@ -9,7 +9,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
               or the size of a picture.",
     properties: &[
         Property::data("data", &[Kind::Any]).about("the value to begin with"),
-        Property::literal("operations", OPERATIONS).about("what to do with it"),
+        Property::literal("operations", OPERATIONS).about("operations to apply to it"),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |setup| {

@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/qr_code_generator@v1",
     summary: "Generates the QR code of a text as a picture.",
     properties: &[
-        Property::value("text", Shape::Text).about("what the code says"),
+        Property::value("text", Shape::Text).about("content of the code"),
         Property::integer("border", 4).about("empty modules around the code, up to 100"),
         Property::text("fill_color", "BLACK").about("colour of the code"),
         Property::text("back_color", "WHITE").about("colour around it"),

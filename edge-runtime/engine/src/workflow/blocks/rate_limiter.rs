@@ -10,7 +10,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("cooldown_seconds", Shape::Number(0.0, f64::INFINITY))
             .about("minimum time between two runs")
             .or(Or::Float(1.0)),
-        Property::data("depends_on", &[Kind::Any]).about("what has to be there first"),
+        Property::data("depends_on", &[Kind::Any])
+            .about("output that must exist before the next steps run"),
         Property::literal("next_steps", Shape::Steps).about("the steps that go on"),
         Property::optional("video_reference_image", Shape::Selector)
             .about("the frame whose video time is used instead of the clock")

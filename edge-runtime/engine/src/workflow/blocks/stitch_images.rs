@@ -17,8 +17,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
     summary: "Stitches two overlapping pictures into one; null if they have nothing in common.",
     properties: &[
-        Property::data("image1", &[Kind::Image]).about("the one picture"),
-        Property::data("image2", &[Kind::Image]).about("the other picture"),
+        Property::data("image1", &[Kind::Image]).about("the first picture"),
+        Property::data("image2", &[Kind::Image]).about("the second picture"),
         Property::value_or("max_allowed_reprojection_error", NUMBER, Or::Int(3))
             .about("maximum distance in pixels between matching keypoints")
             .kinds(&[Kind::FloatZeroToOne])

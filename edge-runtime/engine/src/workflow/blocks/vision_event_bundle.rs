@@ -68,10 +68,10 @@ const PROPERTIES: &[Property] = &[
         "of a quality_check: the result",
         &["pass", "fail"],
     ),
-    text("location", "of an inventory_count: where"),
+    text("location", "of an inventory_count: place of the count"),
     Property::optional("item_count", INTEGER).about("of an inventory_count: the count"),
-    text("item_type", "of an inventory_count: of what"),
-    text("alert_type", "of a safety_alert: which one"),
+    text("item_type", "of an inventory_count: kind of item"),
+    text("alert_type", "of a safety_alert: kind of alert"),
     word(
         "severity",
         "of a safety_alert: the severity",

@@ -72,7 +72,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value_or("form_data", Shape::Dict, Or::EmptyDict)
             .about("fields of a form")
             .entries_only(),
-        named_operations("form_data_operations", "operations to do on fields first"),
+        named_operations(
+            "form_data_operations",
+            "operations to apply to fields first",
+        ),
         Property::integer("request_timeout", 2).about("timeout of the request in seconds"),
         sink::FIRE_AND_FORGET,
         sink::DISABLE_SINK,

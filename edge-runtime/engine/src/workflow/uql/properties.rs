@@ -43,4 +43,4 @@ pub(crate) const fn named_operations(name: &'static str, about: &'static str) ->
 
 /// The operations of blocks whose input is called `data`.
 pub(crate) const DATA_OPERATIONS: Property =
-    named_operations("data_operations", "operations to do on them first");
+    named_operations("data_operations", "operations to apply to the values first");
