@@ -338,11 +338,11 @@ fn time(event: &Event) -> Option<Timestamp> {
     Timestamp::from_millisecond(event.at.unix_ms).ok()
 }
 
-/// When what an event reports began. An object that appeared during a cool-down has its event after
-/// it.
+/// When what an event reports began. An object that came during a cool-down may have its event
+/// after it.
 pub(super) fn began(event: &Event) -> Option<Timestamp> {
     let seen_s = match &event.body {
-        EventBody::Rule(rule) if rule.condition == "appears" => rule.dwell_s,
+        EventBody::Rule(rule) if ["appears", "enters"].contains(&&*rule.condition) => rule.dwell_s,
         _ => None,
     };
     let seen_ms = (seen_s.unwrap_or(0.0) * 1e3) as i64;

@@ -27,13 +27,14 @@ fn check(overlay: &Overlay, [width, height]: [u32; 2]) -> Option<PipelineWarning
     let beyond = points.iter().find(|p| !is_inside(p))?;
     let (kind, message) = if clip(&points, w, h).is_empty() {
         let message = format!(
-            "{what} {name:?} lies outside the picture, which is {width}x{height} pixels, so it counts \
-             nothing; give coordinates between 0,0 and {width},{height}"
+            "{what} {name:?} lies outside the picture, which is {width}x{height} pixels, so it \
+             counts nothing; give coordinates between 0,0 and {width},{height}"
         );
         (WarningKind::OutsidePicture, message)
     } else {
         let message = format!(
-            "{what} {name:?} extends beyond the picture, which is {width}x{height} pixels, at {},{}",
+            "{what} {name:?} extends beyond the picture, which is {width}x{height} pixels, at \
+             {},{}",
             beyond.x, beyond.y
         );
         (WarningKind::PartlyOutsidePicture, message)

@@ -28,7 +28,8 @@ pub enum SpecError {
     Unsupplied(String),
     /// A model is named, but the workflow has no detection step.
     #[error(
-        "model {0:?} has no effect, because the workflow has no detection step; leave it out or add one"
+        "model {0:?} has no effect, because the workflow has no detection step; leave it out or \
+         add one"
     )]
     ModelUnused(String),
     #[error(transparent)]

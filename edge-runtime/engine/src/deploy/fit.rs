@@ -171,8 +171,8 @@ fn unknown_labels(plan: &Plan, mut labels: Vec<String>, knows_classes: bool) -> 
     let message = if knows_classes {
         "is not a class of the model"
     } else {
-        "is not a class of the motion detector, which cannot tell objects apart; leave `classes` out, or use \
-         a network as the model"
+        "is not a class of the motion detector, which cannot tell objects apart; leave `classes` \
+         out, or use a network as the model"
     };
     let unknown = unknown_classes(&plan.rule_specs, &labels, message).into_iter();
     unknown.map(Box::new).map(SpecError::Rule).collect()
@@ -194,8 +194,8 @@ fn unsupported_task(
             facts.task
         )
     } else if step.many_pictures && facts.follows_one_picture {
-        "objects in several pictures per frame, but it compares each picture with the one before; use a \
-         network, or a picture that shows the same view in every frame"
+        "objects in several pictures per frame, but it compares each picture with the one before; \
+         use a network, or a picture that shows the same view in every frame"
             .to_owned()
     } else {
         return None;
@@ -222,14 +222,6 @@ pub fn ineffective_filters(
     reported.collect()
 }
 
-/// Least similarity (Jaro-Winkler, 0 to 1) of a class and its misspelling. Words for other things
-/// are nearer than misspelt identifiers: "clerk" and "clock" have 0.79.
-const MIN_SLIP_SIMILARITY: f64 = 0.85;
-
-fn is_slip(written: &str, class: &str) -> bool {
-    strsim::jaro_winkler(written, class) >= MIN_SLIP_SIMILARITY
-}
-
 /// Returns a warning if the model lacks a class of the step's filter.
 fn ineffective_filter(
     step: &DetectionStep,
@@ -240,20 +232,16 @@ fn ineffective_filter(
         return None;
     } else if facts.knows_classes {
         let class = step.classes.iter().find(|c| !facts.labels.contains(c))?;
-        let names = facts.labels.iter().map(String::as_str);
-        let meant = nearest(class, names).filter(|name| is_slip(class, name));
+        let meant = nearest(class, facts.labels.iter().map(String::as_str));
         let wrong = format!(
             "class_filter of step {:?} names {class:?}, which is not a class of model {model:?}",
             step.name
         );
-        match meant {
-            Some(name) => format!("{wrong}; did you mean {name:?}?"),
-            None => with_allowed(wrong, &facts.labels, None),
-        }
+        with_allowed(wrong, &facts.labels, meant)
     } else {
         format!(
-            "class_filter of step {:?} has no effect, because model {model:?} has no classes and reports every motion as \
-             {}; use a network as the model to tell them apart",
+            "class_filter of step {:?} has no effect, because model {model:?} has no classes and \
+             reports every motion as {}; use a network as the model to tell them apart",
             step.name,
             step.classes.join(" or ")
         )

@@ -21,7 +21,8 @@ pub(super) fn plaintext_logins(workflow: &Json) -> Vec<PipelineWarning> {
             PipelineWarning {
                 kind: WarningKind::LoginInClear,
                 message: format!(
-                    "step {name:?} sends its password to the broker unencrypted; set tls to true (port {TLS_PORT}), or use an account without other rights"
+                    "step {name:?} sends its password to the broker unencrypted; set tls to true \
+                     (port {TLS_PORT}), or use an account without other rights"
                 ),
             }
         })

@@ -85,12 +85,12 @@ impl RuleContext {
         &self.name
     }
 
-    /// Names the accepted classes for a reason text.
-    pub(super) fn things(&self) -> String {
-        if self.classes.is_empty() {
-            "objects".to_owned()
-        } else {
-            self.classes.join(" or ")
+    /// Names this number of the accepted classes for a reason text.
+    pub(super) fn things(&self, number: f64) -> String {
+        match self.classes.as_slice() {
+            [] if number == 1.0 => "object".to_owned(),
+            [] => "objects".to_owned(),
+            classes => classes.join(" or "),
         }
     }
 

@@ -37,18 +37,23 @@ pub fn verdict(confidence: f64, gates: &Gates) -> Verdict {
     }
 }
 
-/// Returns the decision and its reason.
-#[must_use]
-pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
-    let confidence = confidence(chain);
-    let verdict = verdict(confidence, gates);
-    let (word, gate) = match verdict {
+/// Returns the word for a verdict and the gate that decides about it.
+fn gate(verdict: Verdict, gates: &Gates) -> (&'static str, f64) {
+    match verdict {
         Verdict::Act => ("act", gates.act),
         Verdict::Record => ("record", gates.record),
         Verdict::Review => ("review", gates.review),
         Verdict::Escalate => ("escalate", gates.escalate),
         Verdict::Discard => ("discard", gates.escalate),
-    };
+    }
+}
+
+/// Returns the decision and its reason.
+#[must_use]
+pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
+    let confidence = confidence(chain);
+    let verdict = verdict(confidence, gates);
+    let (word, gate) = gate(verdict, gates);
     let side = if verdict == Verdict::Discard {
         "below"
     } else {
@@ -97,12 +102,7 @@ pub fn calibrate(
         Severity::Critical => decision.verdict,
         Severity::Info | Severity::Warning => Verdict::Escalate,
     });
-    let word = match verdict {
-        Verdict::Act => "act",
-        Verdict::Record => "record",
-        Verdict::Review => "review",
-        Verdict::Escalate | Verdict::Discard => "escalate",
-    };
+    let (word, _) = gate(verdict, gates);
     let kept = match severity {
         Severity::Critical if by_answers < verdict => ", which never lower a critical rule",
         _ => "",

@@ -238,7 +238,11 @@ impl Level {
                 };
                 (
                     "count",
-                    format!("{number} {}{}, {bound}", context.things(), place(selector)),
+                    format!(
+                        "{number} {}{}, {bound}",
+                        context.things(number),
+                        place(selector)
+                    ),
                 )
             }
             Question::Value { test } => {
@@ -252,7 +256,8 @@ impl Level {
             }
         };
         let reason = match over {
-            None => format!("{said}, for {held:.1} s (limit {for_s} s)"),
+            None if *for_s > 0.0 => format!("{said}, for {held:.1} s (limit {for_s} s)"),
+            None => format!("{said}, for {held:.1} s"),
             Some(why) => format!("{said}, held for {held:.1} s; {why}"),
         };
         let mut event = context.event(at, condition, reason);

@@ -257,6 +257,9 @@ impl StayCase<'_> {
     fn event(&self, (at, clock): (&Moment, f64), part: ReasonPart) -> RuleEvent {
         let (who, dwell) = (self.subject.name(), self.stay.dwell_s());
         let away = clock - self.stay.kept_s;
+        // A cool-down may have held the event back.
+        let since = clock - self.stay.enter_s;
+        let is_late = since > SETTLE_S;
         let (condition, zone) = match self.kind {
             TrackKind::Appears => ("appears", None),
             TrackKind::Enters { zone } => ("enters", Some(zone)),
@@ -267,14 +270,17 @@ impl StayCase<'_> {
             (_, ReasonPart::Finish(reason)) => {
                 format!("{reason} while {who} was there, after {dwell:.1} s")
             }
-            (TrackKind::Appears, ReasonPart::Begin) if dwell < 0.05 => {
-                format!("{who} was seen for the first time")
+            (TrackKind::Appears, ReasonPart::Begin) if is_late => {
+                format!("{who} was first seen {since:.1} s ago")
             }
             (TrackKind::Appears, ReasonPart::Begin) => {
-                format!("{who} was seen for the first time {dwell:.1} s ago")
+                format!("{who} was seen for the first time")
             }
             (TrackKind::Appears, ReasonPart::End) => {
                 format!("{who} was last seen {dwell:.1} s after it appeared, {away:.1} s ago")
+            }
+            (TrackKind::Enters { zone }, _) if is_late => {
+                format!("{who} entered zone {zone} {since:.1} s ago")
             }
             (TrackKind::Enters { zone }, _) => format!("{who} entered zone {zone}"),
             (TrackKind::Leaves { zone }, _) => {

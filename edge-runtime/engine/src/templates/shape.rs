@@ -51,7 +51,8 @@ pub enum ShapeError {
     NoName(&'static str, &'static str),
     /// The name has other characters.
     #[error(
-        "name {0:?} is not allowed; use 1 to 40 letters, digits, '-' and '_', beginning with a letter"
+        "name {0:?} is not allowed; use 1 to 40 letters, digits, '-' and '_', beginning with a \
+         letter"
     )]
     BadName(String),
     /// The name is that of another step.

@@ -272,16 +272,13 @@ fn ineffective_class_filter_is_a_warning() {
         warnings.into_iter().map(|w| w.message).collect::<Vec<_>>()
     };
     assert_eq!(filtered(&["person"], "net"), [""; 0]);
-    let misspelt = filtered(&["car", "persn"], "net");
-    assert!(
-        misspelt.len() == 1 && misspelt[0].contains("did you mean \"person\"?"),
-        "{misspelt:?}"
-    );
-    let other = filtered(&["cat"], "net");
-    assert!(
-        other.len() == 1 && other[0].ends_with("; allowed: person, car"),
-        "{other:?}"
-    );
+    for classes in [&["car", "persn"][..], &["cat"]] {
+        let wrong = filtered(classes, "net");
+        assert!(
+            wrong.len() == 1 && wrong[0].ends_with("; allowed: person, car"),
+            "{wrong:?}"
+        );
+    }
     let moving = filtered(&["person"], "motion");
     assert!(
         moving.len() == 1 && moving[0].contains("has no effect"),

@@ -39,8 +39,8 @@ impl Compiler<'_> {
         }
         let can_decide = |name: &String| name != "box" && name != "person";
         if !chain.is_empty() && !chain.iter().any(can_decide) {
-            let message = "names no source that can decide; add code, text, model, a \
-                           look-up or reference pictures";
+            let message = "names no source that can decide; add code, text, model, a look-up or \
+                           reference pictures";
             self.error("decide.chain", chain.join(", "), message);
         }
         let mut seen = BTreeSet::new();
@@ -53,7 +53,8 @@ impl Compiler<'_> {
             let is_source = sets.as_deref().map_or(is_name, are_sets) && name != "reference";
             if !is_source {
                 let message = "is not the name of a source; write box, code, text, model, person, \
-                               the name of a look-up, or `reference NAME` with 1 to 8 sets of pictures";
+                               the name of a look-up, or `reference NAME` with 1 to 8 sets of \
+                               pictures";
                 self.error(&field, name, message);
             } else if name.len() > MAX_SOURCE_NAME {
                 let message = format!(

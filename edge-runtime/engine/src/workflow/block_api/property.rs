@@ -78,11 +78,11 @@ pub(crate) struct Property {
 }
 
 impl Property {
-    const fn base(name: &'static str, about: &'static str, shape: Shape) -> Self {
+    const fn base(name: &'static str, shape: Shape) -> Self {
         Self {
             name,
             aliases: &[],
-            about,
+            about: "",
             shape,
             nullable: false,
             default: Default::Required,
@@ -92,25 +92,37 @@ impl Property {
         }
     }
 
+    /// Sets the description: what the property is, in a few words.
+    #[must_use]
+    pub(crate) const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
     /// A property that must be a selector of these kinds.
-    pub(crate) const fn data(name: &'static str, about: &'static str, kinds: &[Kind]) -> Self {
-        let mut p = Self::base(name, about, Shape::Selector);
+    pub(crate) const fn data(name: &'static str, kinds: &[Kind]) -> Self {
+        let mut p = Self::base(name, Shape::Selector);
         p.selects = Selects::Anything;
         p.kinds = KindSet::of(kinds);
         p
     }
 
     /// A property that must be a literal.
-    pub(crate) const fn literal(name: &'static str, about: &'static str, shape: Shape) -> Self {
-        Self::base(name, about, shape)
+    pub(crate) const fn literal(name: &'static str, shape: Shape) -> Self {
+        Self::base(name, shape)
     }
 
     /// A property that is a literal or a selector of the kind that such literals have.
-    pub(crate) const fn value(name: &'static str, about: &'static str, shape: Shape) -> Self {
-        let mut p = Self::base(name, about, shape);
+    pub(crate) const fn value(name: &'static str, shape: Shape) -> Self {
+        let mut p = Self::base(name, shape);
         p.selects = Selects::Anything;
         p.kinds = shape.kinds();
         p
+    }
+
+    /// A [`value`](Self::value) with a default.
+    pub(crate) const fn value_or(name: &'static str, shape: Shape, default: Default) -> Self {
+        Self::value(name, shape).or(default)
     }
 
     /// Takes selectors of these kinds.
@@ -121,37 +133,37 @@ impl Property {
     }
 
     /// Any integer, also by a selector.
-    pub(crate) const fn integer(name: &'static str, about: &'static str, default: i64) -> Self {
-        Self::value(name, about, INTEGER).or(Default::Int(default))
+    pub(crate) const fn integer(name: &'static str, default: i64) -> Self {
+        Self::value_or(name, INTEGER, Default::Int(default))
     }
 
     /// An integer from 1, also by a selector.
-    pub(crate) const fn count(name: &'static str, about: &'static str, default: i64) -> Self {
-        Self::value(name, about, COUNT).or(Default::Int(default))
+    pub(crate) const fn count(name: &'static str, default: i64) -> Self {
+        Self::value(name, COUNT).or(Default::Int(default))
     }
 
-    pub(crate) const fn boolean(name: &'static str, about: &'static str, default: bool) -> Self {
-        Self::value(name, about, Shape::Boolean).or(Default::Bool(default))
+    pub(crate) const fn boolean(name: &'static str, default: bool) -> Self {
+        Self::value(name, Shape::Boolean).or(Default::Bool(default))
     }
 
     /// A number from 0 to 1, also by a selector.
-    pub(crate) const fn share(name: &'static str, about: &'static str, default: f64) -> Self {
-        Self::value(name, about, SHARE).or(Default::Float(default))
+    pub(crate) const fn share(name: &'static str, default: f64) -> Self {
+        Self::value(name, SHARE).or(Default::Float(default))
     }
 
     /// Any number, also by a selector.
-    pub(crate) const fn number(name: &'static str, about: &'static str, default: f64) -> Self {
-        Self::value(name, about, NUMBER).or(Default::Float(default))
+    pub(crate) const fn number(name: &'static str, default: f64) -> Self {
+        Self::value(name, NUMBER).or(Default::Float(default))
     }
 
     /// A value that is null unless given.
-    pub(crate) const fn optional(name: &'static str, about: &'static str, shape: Shape) -> Self {
-        Self::value(name, about, shape).or(Default::Null)
+    pub(crate) const fn optional(name: &'static str, shape: Shape) -> Self {
+        Self::value(name, shape).or(Default::Null)
     }
 
     /// A number that selectors of numbers from 0 to 1 supply. Roboflow's engine does not limit it.
-    pub(crate) const fn fraction(name: &'static str, about: &'static str, default: f64) -> Self {
-        Self::value(name, about, NUMBER)
+    pub(crate) const fn fraction(name: &'static str, default: f64) -> Self {
+        Self::value(name, NUMBER)
             .kinds(&[Kind::FloatZeroToOne])
             .or(Default::Float(default))
     }
@@ -159,28 +171,19 @@ impl Property {
     /// One of these names, also by a selector.
     pub(crate) const fn choice(
         name: &'static str,
-        about: &'static str,
         names: &'static [&'static str],
         default: &'static str,
     ) -> Self {
-        Self::value(name, about, Shape::Choice(names)).or(Default::Text(default))
+        Self::value(name, Shape::Choice(names)).or(Default::Text(default))
     }
 
     /// The name of a point of a detection, also by a selector.
-    pub(crate) const fn anchor(
-        name: &'static str,
-        about: &'static str,
-        default: &'static str,
-    ) -> Self {
-        Self::value(name, about, ANCHORS).or(Default::Text(default))
+    pub(crate) const fn anchor(name: &'static str, default: &'static str) -> Self {
+        Self::value(name, ANCHORS).or(Default::Text(default))
     }
 
-    pub(crate) const fn text(
-        name: &'static str,
-        about: &'static str,
-        default: &'static str,
-    ) -> Self {
-        Self::value(name, about, Shape::Text).or(Default::Text(default))
+    pub(crate) const fn text(name: &'static str, default: &'static str) -> Self {
+        Self::value(name, Shape::Text).or(Default::Text(default))
     }
 
     /// Takes no selectors.
@@ -266,12 +269,14 @@ impl Property {
 }
 
 /// The one picture of a step.
-pub(crate) const IMAGE: Property =
-    Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
+pub(crate) const IMAGE: Property = Property::data("image", &[Kind::Image])
+    .about("the picture")
+    .alias(&["images"]);
 
 /// The pictures of a step that processes each of them.
-pub(crate) const IMAGES: Property =
-    Property::data("images", "the pictures to look at", &[Kind::Image]).alias(&["image"]);
+pub(crate) const IMAGES: Property = Property::data("images", &[Kind::Image])
+    .about("the pictures to look at")
+    .alias(&["image"]);
 
 /// Kinds of detections with a box and optionally a mask.
 pub(crate) const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];

@@ -15,26 +15,19 @@ const MAX_MARGIN: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_detection_model@v1",
-    summary: "Scores how unusual a picture and its regions are, with a model trained on usual pictures.",
+    summary: "Scores how unusual a picture and its regions are, with a model trained on usual \
+              pictures.",
     role: Role::OtherModel(Task::Anomaly),
     properties: &[
         IMAGES,
         MODEL,
-        Property::boolean(
-            "include_anomaly_map",
-            "whether to output a score for each region too",
-            true,
-        ),
-        Property::share(
-            "confidence",
+        Property::boolean("include_anomaly_map", true)
+            .about("whether to output a score for each region too"),
+        Property::share("confidence", 0.5).about(
             "kept for compatibility: both classes are always output, and the threshold decides",
-            0.5,
         ),
-        Property::optional(
-            "anomaly_threshold",
-            "score from which on a picture is unusual; by default the model's own",
-            NUMBER,
-        ),
+        Property::optional("anomaly_threshold", NUMBER)
+            .about("score from which on a picture is unusual; by default the model's own"),
         NO_LEARNING,
         LEARNING_TARGET,
     ],

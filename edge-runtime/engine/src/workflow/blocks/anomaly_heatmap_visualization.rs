@@ -15,23 +15,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data(
-            "anomaly_map",
-            "anomaly scores: rows of numbers in any resolution, scaled to the picture",
-            &[Kind::NumpyArray],
-        ),
-        Property::value(
-            "anomaly_threshold",
-            "score from which on a region is unusual: the middle of the colours",
-            NUMBER,
-        ),
-        Property::choice(
-            "color_map",
-            "the colours; those of ROBOFLOW are transparent where nothing is unusual",
-            &names_of(&COLOR_MAPS),
-            "ROBOFLOW",
-        ),
-        Property::share("opacity", "how opaque the colours are, 0 to 1", 0.75),
+        Property::data("anomaly_map", &[Kind::NumpyArray])
+            .about("anomaly scores: rows of numbers in any resolution, scaled to the picture"),
+        Property::value("anomaly_threshold", NUMBER)
+            .about("score from which on a region is unusual: the middle of the colours"),
+        Property::choice("color_map", &names_of(&COLOR_MAPS), "ROBOFLOW")
+            .about("the colours; those of ROBOFLOW are transparent where nothing is unusual"),
+        Property::share("opacity", 0.75).about("how opaque the colours are, 0 to 1"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

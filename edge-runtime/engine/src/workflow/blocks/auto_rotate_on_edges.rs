@@ -11,27 +11,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Rotates a picture until most of its edges are vertical or horizontal.",
     properties: &[
         IMAGE,
-        Property::choice(
-            "target_orientation",
-            "target direction of the edges; either is the nearer one",
-            &names_of(&ORIENTATIONS),
-            "vertical",
-        ),
-        Property::number(
-            "skip_below_degrees",
-            "degrees of tilt below which the picture is unchanged",
-            0.4,
-        ),
-        Property::number(
-            "max_correction_degrees",
-            "degrees of tilt above which the picture is unchanged",
-            90.0,
-        ),
-        Property::count(
-            "internal_resolution",
-            "pixels of the longer side when looking for edges",
-            1000,
-        ),
+        Property::choice("target_orientation", &names_of(&ORIENTATIONS), "vertical")
+            .about("target direction of the edges; either is the nearer one"),
+        Property::number("skip_below_degrees", 0.4)
+            .about("degrees of tilt below which the picture is unchanged"),
+        Property::number("max_correction_degrees", 90.0)
+            .about("degrees of tilt above which the picture is unchanged"),
+        Property::count("internal_resolution", 1000)
+            .about("pixels of the longer side when looking for edges"),
     ],
     outputs: &[
         Output::new("image", &[Kind::Image]),

@@ -15,7 +15,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         drawing::PREDICTIONS,
-        Property::text("color", "the colour", "BLACK"),
+        Property::text("color", "BLACK").about("the colour"),
         drawing::OPACITY,
     ],
     build: |_| Ok(Box::new(run)),

@@ -10,19 +10,14 @@ use crate::workflow::values::image::{ImageValue, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",
-    summary: "Learns the background and shows moving pixels: white what moves, grey what is a shadow, black the background.",
+    summary: "Learns the background and shows moving pixels: white for motion, grey for shadows, \
+              black for the background.",
     properties: &[
         IMAGE,
-        Property::integer(
-            "threshold",
-            "minimum difference from the background, in squared standard deviations",
-            16,
-        ),
-        Property::integer(
-            "history",
-            "number of frames from which the background is learned",
-            30,
-        ),
+        Property::integer("threshold", 16)
+            .about("minimum difference from the background, in squared standard deviations"),
+        Property::integer("history", 30)
+            .about("number of frames from which the background is learned"),
     ],
     build: |_| Ok(stateful_instance(Subtract)),
     ..picture_filter::BASE
@@ -35,7 +30,12 @@ impl Stateful for Subtract {
 
     fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
-        let background = of_video(&mut state.0, image)?;
+        let background = state
+            .0
+            .get(&image.meta.video_identifier, || learner(image.size()))?;
+        if background.size() != image.size() {
+            *background = learner(image.size())?;
+        }
         let history = call.integer(arg!("history"))?;
         let seen = look(background, image, history, call.number(arg!("threshold"))?);
         call.put(
@@ -51,23 +51,19 @@ impl Stateful for Subtract {
 /// Maximum pixels of a picture whose background is learned; each takes 104 bytes.
 const MAX_PIXELS: u64 = 1 << 22;
 
-/// Returns the background model of a picture's video; another size starts a new one.
-pub(super) fn of_video<'a>(
-    videos: &'a mut PerVideo<Background>,
-    image: &ImageValue,
-) -> Result<&'a mut Background, String> {
-    let size = image.size();
+/// Makes the background model of pictures of this size.
+///
+/// # Errors
+/// If they are too large.
+pub(super) fn learner(size: [u32; 2]) -> Result<Background, String> {
     if u64::from(size[0]) * u64::from(size[1]) > MAX_PIXELS {
         return Err(format!(
-            "a picture of {}x{} is too large to learn its background; make it smaller with image_preprocessing",
+            "a picture of {}x{} is too large to learn its background; make it smaller with \
+             image_preprocessing",
             size[0], size[1]
         ));
     }
-    let background = videos.get(&image.meta.video_identifier, || Ok(Background::new(size)))?;
-    if background.size() != size {
-        *background = Background::new(size);
-    }
-    Ok(background)
+    Ok(Background::new(size))
 }
 
 /// Processes a picture with the settings of a step.

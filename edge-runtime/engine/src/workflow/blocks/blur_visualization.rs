@@ -15,8 +15,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         drawing::PREDICTIONS,
-        Property::integer("kernel_size", "width of the blur in pixels", 15),
-        Property::integer("padding", "extra pixels to blur around each box", 0),
+        Property::integer("kernel_size", 15).about("width of the blur in pixels"),
+        Property::integer("padding", 0).about("extra pixels to blur around each box"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -10,12 +10,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_box_visualization@v1",
     summary: "Draws the boxes of detections.",
     properties: drawing::palette_properties![
-        Property::integer("thickness", "width of the outline in pixels", 2),
-        Property::share(
-            "roundness",
-            "kept for compatibility: corners are square",
-            0.0
-        ),
+        Property::integer("thickness", 2).about("width of the outline in pixels"),
+        Property::share("roundness", 0.0).about("kept for compatibility: corners are square"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -11,11 +11,9 @@ use crate::workflow::block_api::prelude::*;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",
     summary: "Fits the smallest rotated rectangle to each mask.",
-    properties: &[Property::data(
-        "predictions",
-        "detections with masks",
-        &[Kind::InstanceSegmentation],
-    )],
+    properties: &[
+        Property::data("predictions", &[Kind::InstanceSegmentation]).about("detections with masks")
+    ],
     outputs: &[Output::new(
         "detections_with_rect",
         &[Kind::InstanceSegmentation],

@@ -11,22 +11,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/buffer@v1",
     summary: "Collects the latest values in a list, the newest first.",
     properties: &[
-        Property::data(
-            "data",
-            "the value to keep",
-            &[Kind::Any, Kind::ListOfValues, Kind::Image],
-        ),
-        Property::literal(
-            "length",
-            "how many values are kept",
-            Shape::Integer(0, MAX_LENGTH),
-        ),
-        Property::boolean(
-            "pad",
-            "whether the list is padded with null at first",
-            false,
-        )
-        .literal_only(),
+        Property::data("data", &[Kind::Any, Kind::ListOfValues, Kind::Image])
+            .about("the value to keep"),
+        Property::literal("length", Shape::Integer(0, MAX_LENGTH))
+            .about("how many values are kept"),
+        Property::boolean("pad", false)
+            .about("whether the list is padded with null at first")
+            .literal_only(),
     ],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
     build: |_| Ok(stateful_instance(Buffer)),
@@ -50,7 +41,8 @@ impl Stateful for Buffer {
         if fitting < latest.len() {
             latest.truncate(fitting);
             return Err(format!(
-                "length is {length}, but only {fitting} such values fit into the {} MiB that a step keeps; use a smaller length or smaller pictures",
+                "length is {length}, but only {fitting} such values fit into the {} MiB that a \
+                 step keeps; use a smaller length or smaller pictures",
                 MAX_KEPT_BYTES >> 20
             ));
         }

@@ -9,24 +9,15 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances::{self, BUFFER, Instances, Video};
 use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo};
 
-const ACTIVATION: Property = Property::fraction(
-    "track_activation_threshold",
-    "score above which a box is matched first; 0.1 more begins a track",
-    0.25,
-)
-.nullable();
-const MATCHING: Property = Property::fraction(
-    "minimum_matching_threshold",
-    "largest distance (1 - overlap) at which a box continues a track",
-    0.8,
-)
-.nullable();
-const CONSECUTIVE: Property = Property::integer(
-    "minimum_consecutive_frames",
-    "frames in a row before a track is reported",
-    1,
-)
-.nullable();
+const ACTIVATION: Property = Property::fraction("track_activation_threshold", 0.25)
+    .about("score above which a box is matched first; 0.1 more begins a track")
+    .nullable();
+const MATCHING: Property = Property::fraction("minimum_matching_threshold", 0.8)
+    .about("largest distance (1 - overlap) at which a box continues a track")
+    .nullable();
+const CONSECUTIVE: Property = Property::integer("minimum_consecutive_frames", 1)
+    .about("frames in a row before a track is reported")
+    .nullable();
 const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
 
 const BASE: Manifest = Manifest {
@@ -42,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         "roboflow_core/byte_tracker@v1",
         &[
             METADATA,
-            Property::data("detections", "what to follow", BOXES),
+            Property::data("detections", BOXES).about("what to follow"),
             ACTIVATION,
             BUFFER,
             MATCHING,
@@ -54,7 +45,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         "roboflow_core/byte_tracker@v2",
         &[
             FRAME.inputs_only(),
-            Property::data("detections", "what to follow", BOXES),
+            Property::data("detections", BOXES).about("what to follow"),
             ACTIVATION,
             BUFFER,
             MATCHING,
@@ -66,7 +57,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         "roboflow_core/byte_tracker@v3",
         &[
             FRAME,
-            Property::data("detections", "what to follow", DETECTIONS),
+            Property::data("detections", DETECTIONS).about("what to follow"),
             ACTIVATION,
             BUFFER,
             MATCHING,

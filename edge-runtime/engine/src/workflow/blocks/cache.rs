@@ -5,15 +5,18 @@ use std::sync::Arc;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::stored_value::StoredValue;
 
-const FRAME_OF_VIDEO: Property =
-    Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();
-const KEY: Property = Property::value("key", "name of the value", Shape::Text);
-const VALUE: Property = Property::data("value", "the value", &[Kind::Any, Kind::ListOfValues]);
+const FRAME_OF_VIDEO: Property = Property::data("image", &[Kind::Image])
+    .about("a picture of the video")
+    .inputs_only();
+const KEY: Property = Property::value("key", Shape::Text).about("name of the value");
+const VALUE: Property =
+    Property::data("value", &[Kind::Any, Kind::ListOfValues]).about("the value");
 const OUTPUTS: &[Output] = &[Output::new("output", &[Kind::Any])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/cache_get@v1",
-        summary: "Returns the value stored under a key for the video of the picture; false if there is none.",
+        summary: "Returns the value stored under a key for the video of the picture; false if \
+                  there is none.",
         properties: &[FRAME_OF_VIDEO, KEY],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(get)),

@@ -9,31 +9,36 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Removes the distortion of a lens from a picture.",
     properties: &[
         IMAGE,
-        Property::value("fx", "horizontal focal length in pixels", NUMBER).nullable(),
-        Property::value("fy", "focal length down in pixels", NUMBER).nullable(),
-        Property::value(
-            "cx",
-            "horizontal position of the optical axis in pixels",
-            NUMBER,
-        )
-        .nullable(),
-        Property::value(
-            "cy",
-            "vertical position of the optical axis in pixels",
-            NUMBER,
-        )
-        .nullable(),
-        Property::value("k1", "first radial term", NUMBER).nullable(),
-        Property::value("k2", "second radial term", NUMBER).nullable(),
-        Property::value("k3", "third radial term", NUMBER).nullable(),
-        Property::value("p1", "first tangential term", NUMBER).nullable(),
-        Property::value("p2", "second tangential term", NUMBER).nullable(),
-        Property::boolean(
-            "use_fisheye_model",
-            "whether the lens is a fisheye, which uses only k1",
-            false,
-        )
-        .nullable(),
+        Property::value("fx", NUMBER)
+            .about("horizontal focal length in pixels")
+            .nullable(),
+        Property::value("fy", NUMBER)
+            .about("vertical focal length in pixels")
+            .nullable(),
+        Property::value("cx", NUMBER)
+            .about("horizontal position of the optical axis in pixels")
+            .nullable(),
+        Property::value("cy", NUMBER)
+            .about("vertical position of the optical axis in pixels")
+            .nullable(),
+        Property::value("k1", NUMBER)
+            .about("first radial term")
+            .nullable(),
+        Property::value("k2", NUMBER)
+            .about("second radial term")
+            .nullable(),
+        Property::value("k3", NUMBER)
+            .about("third radial term")
+            .nullable(),
+        Property::value("p1", NUMBER)
+            .about("first tangential term")
+            .nullable(),
+        Property::value("p2", NUMBER)
+            .about("second tangential term")
+            .nullable(),
+        Property::boolean("use_fisheye_model", false)
+            .about("whether the lens is a fisheye, which uses only k1")
+            .nullable(),
     ],
     outputs: &[Output::new("calibrated_image", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),

@@ -8,47 +8,33 @@ use watchkeeper_vision::numbers::average;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::{RgbPixels, lazy};
 
-const UNDEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
-    "underexposed_threshold_percent",
-    "brightness in percent below which a pixel is too dark",
-    Shape::Number(0.0, 100.0),
-)
-.or(Or::Float(3.0));
-const OVEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
-    "overexposed_threshold_percent",
-    "brightness in percent above which a pixel is too bright",
-    Shape::Number(0.0, 100.0),
-)
-.or(Or::Float(97.0));
-const SHOW_ZEBRA_WARNINGS: Property = Property::boolean(
-    "show_zebra_warnings",
-    "whether pixels that are too dark or too bright are hatched",
-    true,
-)
-.literal_only();
-const GRID_OVERLAY: Property = Property::choice(
-    "grid_overlay",
-    "grid lines over the picture",
-    &["None", "2x2", "3x3", "4x4", "5x5"],
-    "3x3",
-)
-.literal_only();
-const SHOW_HUD: Property =
-    Property::boolean("show_hud", "whether numbers are shown", true).literal_only();
-const SHOW_FOCUS_PEAKING: Property = Property::boolean(
-    "show_focus_peaking",
-    "whether sharp edges are coloured",
-    true,
-)
-.literal_only();
-const SHOW_CENTER_MARKER: Property =
-    Property::boolean("show_center_marker", "whether the middle is marked", true).literal_only();
-const INPUT: Property = Property::data(
-    "detections",
-    "detections whose sharpness to measure too",
-    BOXES,
-)
-.or(Or::Null);
+const UNDEREXPOSED_THRESHOLD_PERCENT: Property =
+    Property::literal("underexposed_threshold_percent", Shape::Number(0.0, 100.0))
+        .about("brightness in percent below which a pixel is too dark")
+        .or(Or::Float(3.0));
+const OVEREXPOSED_THRESHOLD_PERCENT: Property =
+    Property::literal("overexposed_threshold_percent", Shape::Number(0.0, 100.0))
+        .about("brightness in percent above which a pixel is too bright")
+        .or(Or::Float(97.0));
+const SHOW_ZEBRA_WARNINGS: Property = Property::boolean("show_zebra_warnings", true)
+    .about("whether pixels that are too dark or too bright are hatched")
+    .literal_only();
+const GRID_OVERLAY: Property =
+    Property::choice("grid_overlay", &["None", "2x2", "3x3", "4x4", "5x5"], "3x3")
+        .about("grid lines over the picture")
+        .literal_only();
+const SHOW_HUD: Property = Property::boolean("show_hud", true)
+    .about("whether numbers are shown")
+    .literal_only();
+const SHOW_FOCUS_PEAKING: Property = Property::boolean("show_focus_peaking", true)
+    .about("whether sharp edges are coloured")
+    .literal_only();
+const SHOW_CENTER_MARKER: Property = Property::boolean("show_center_marker", true)
+    .about("whether the middle is marked")
+    .literal_only();
+const INPUT: Property = Property::data("detections", BOXES)
+    .about("detections whose sharpness to measure too")
+    .or(Or::Null);
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/camera_focus@v1",
@@ -63,7 +49,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
     Manifest {
         name: "roboflow_core/camera_focus@v2",
-        summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows sharpness and exposure.",
+        summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows \
+                  sharpness and exposure.",
         properties: &[
             IMAGE,
             UNDEREXPOSED_THRESHOLD_PERCENT,

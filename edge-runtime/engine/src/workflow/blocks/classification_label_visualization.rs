@@ -12,49 +12,38 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data(
-            "predictions",
-            "the classes of the picture",
-            &[Kind::Classification],
-        )
-        .outputs_only(),
+        Property::data("predictions", &[Kind::Classification])
+            .about("the classes of the picture")
+            .outputs_only(),
         drawing::PALETTE,
         drawing::PALETTE_SIZE,
         drawing::CUSTOM_COLORS,
         drawing::COLOR_AXIS,
-        Property::value(
+        Property::value_or(
             "text",
-            "content of a label",
             Shape::Choice(&["Class", "Confidence", "Class and Confidence"]),
+            Or::Text("Class"),
         )
-        .inputs_only()
-        .or(Or::Text("Class")),
-        Property::value(
-            "text_position",
-            "position of the labels in the picture",
-            BOX_ANCHORS,
-        )
-        .inputs_only()
-        .or(Or::Text("TOP_LEFT")),
-        Property::value("text_color", "colour of the text", Shape::Text)
-            .inputs_only()
-            .or(Or::Text("WHITE")),
-        Property::value("text_scale", "size of the letters", NUMBER)
-            .inputs_only()
-            .or(Or::Float(1.0)),
-        Property::value(
-            "text_thickness",
-            "kept for compatibility: the weight of the text is fixed",
-            INTEGER,
-        )
-        .inputs_only()
-        .or(Or::Int(1)),
-        Property::value("text_padding", "pixels around the text", INTEGER)
-            .inputs_only()
-            .or(Or::Int(10)),
-        Property::value("border_radius", "radius of the corners in pixels", INTEGER)
-            .inputs_only()
-            .or(Or::Int(0)),
+        .about("content of a label")
+        .inputs_only(),
+        Property::value_or("text_position", BOX_ANCHORS, Or::Text("TOP_LEFT"))
+            .about("position of the labels in the picture")
+            .inputs_only(),
+        Property::value_or("text_color", Shape::Text, Or::Text("WHITE"))
+            .about("colour of the text")
+            .inputs_only(),
+        Property::value_or("text_scale", NUMBER, Or::Float(1.0))
+            .about("size of the letters")
+            .inputs_only(),
+        Property::value_or("text_thickness", INTEGER, Or::Int(1))
+            .about("kept for compatibility: the weight of the text is fixed")
+            .inputs_only(),
+        Property::value_or("text_padding", INTEGER, Or::Int(10))
+            .about("pixels around the text")
+            .inputs_only(),
+        Property::value_or("border_radius", INTEGER, Or::Int(0))
+            .about("radius of the corners in pixels")
+            .inputs_only(),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

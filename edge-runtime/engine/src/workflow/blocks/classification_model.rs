@@ -9,12 +9,8 @@ use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::json::detection_id;
 
 const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
-    Property::choice(
-        "confidence_mode",
-        "which minimum score to use: the model's own or custom_confidence",
-        choices,
-        default,
-    )
+    Property::choice("confidence_mode", choices, default)
+        .about("which minimum score to use: the model's own or custom_confidence")
 }
 
 const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL, CONFIDENCE, NO_LEARNING, LEARNING_TARGET];

@@ -19,13 +19,15 @@ const PERCEPTION: &[&str] = &["PE-Core-B16-224", "PE-Core-L14-336", "PE-Core-G14
 
 /// Property that selects a model of a family.
 pub(super) const fn version(models: &'static [&'static str], usual: &'static str) -> Property {
-    Property::choice("version", "which model", models, usual)
+    Property::choice("version", models, usual).about("name of the model")
 }
 
-const DATA: Property = Property::value("data", "the picture or the text", Shape::Text)
+const DATA: Property = Property::value("data", Shape::Text)
+    .about("the picture or the text")
     .kinds(&[Kind::Image, Kind::Text]);
 const BASE: Manifest = Manifest {
-    summary: "Computes the embedding of a picture or a text; similar meanings have similar embeddings.",
+    summary: "Computes the embedding of a picture or a text; similar meanings have similar \
+              embeddings.",
     role: Role::OtherModel(Task::Numbers),
     outputs: &[Output::new("embedding", &[Kind::Embedding])],
     ..Manifest::of("model")

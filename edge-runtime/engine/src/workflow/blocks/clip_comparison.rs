@@ -19,7 +19,10 @@ const BASE: Manifest = Manifest {
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/clip_comparison@v1",
-        properties: &[IMAGES, Property::value("texts", TEXTS, Shape::Texts(0))],
+        properties: &[
+            IMAGES,
+            Property::value("texts", Shape::Texts(0)).about(TEXTS),
+        ],
         outputs: &[
             Output::new("similarity", &[Kind::ListOfValues]),
             PARENT,
@@ -34,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/clip_comparison@v2",
         properties: &[
             IMAGES,
-            Property::value("classes", TEXTS, Shape::Texts(1)),
+            Property::value("classes", Shape::Texts(1)).about(TEXTS),
             version(CLIP, FIRST_MODEL),
         ],
         model: |known| Some(format!("clip/{}", known("version")?)),

@@ -10,21 +10,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Runs the next steps only while a condition holds.",
     role: Role::Flow,
     properties: &[
-        Property::literal("condition_statement", "the condition", CONDITION),
-        Property::value(
-            "evaluation_parameters",
-            "the values that the condition refers to by name",
-            Shape::Dict,
-        )
-        .of_selectors()
-        .or(Or::EmptyDict),
-        Property::literal("next_steps", "the steps that go on", Shape::Steps),
-        Property::value(
-            "stop_delay",
-            "seconds for which the next steps still run after the condition last held",
-            POSITIVE,
-        )
-        .or(Or::Int(0)),
+        Property::literal("condition_statement", CONDITION).about("the condition"),
+        Property::value_or("evaluation_parameters", Shape::Dict, Or::EmptyDict)
+            .about("the values that the condition refers to by name")
+            .of_selectors(),
+        Property::literal("next_steps", Shape::Steps).about("the steps that go on"),
+        Property::value_or("stop_delay", POSITIVE, Or::Int(0))
+            .about("seconds for which the next steps still run after the condition last held"),
     ],
     outputs: &[],
     build: |setup| {

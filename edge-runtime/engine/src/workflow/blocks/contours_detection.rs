@@ -12,7 +12,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Finds and draws the outlines of everything that is not black.",
     properties: &[
         IMAGE,
-        Property::integer("line_thickness", "width of the drawn lines in pixels", 3),
+        Property::integer("line_thickness", 3).about("width of the drawn lines in pixels"),
     ],
     outputs: &[
         Output::new("image", &[Kind::Image]),

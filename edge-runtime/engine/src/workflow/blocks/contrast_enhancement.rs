@@ -11,24 +11,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Stretches the brightness of a picture over the whole range and enhances contrast.",
     properties: &[
         IMAGE,
-        Property::literal(
-            "clip_limit",
-            "percent of the darkest and brightest pixels to ignore",
-            Shape::Integer(0, 50),
-        )
-        .or(Or::Int(0)),
-        Property::literal(
-            "contrast_multiplier",
-            "factor of the contrast",
-            Shape::Number(0.1, 5.0),
-        )
-        .or(Or::Float(1.0)),
-        Property::boolean(
-            "normalize_brightness",
-            "whether to brighten the middle of the range",
-            false,
-        )
-        .literal_only(),
+        Property::literal("clip_limit", Shape::Integer(0, 50))
+            .about("percent of the darkest and brightest pixels to ignore")
+            .or(Or::Int(0)),
+        Property::literal("contrast_multiplier", Shape::Number(0.1, 5.0))
+            .about("factor of the contrast")
+            .or(Or::Float(1.0)),
+        Property::boolean("normalize_brightness", false)
+            .about("whether to brighten the middle of the range")
+            .literal_only(),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

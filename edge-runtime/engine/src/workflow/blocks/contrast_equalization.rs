@@ -22,9 +22,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         IMAGE,
         Property::choice(
             "equalization_type",
-            "method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile",
             &names_of(&METHODS),
             "Histogram Equalization",
+        )
+        .about(
+            "method: stretch the middle of the range, equalize the histogram, or equalize it tile \
+             by tile",
         ),
     ],
     build: |_| Ok(Box::new(run)),

@@ -10,7 +10,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Draws the corners of each box.",
     properties: drawing::palette_properties![
         drawing::THICKNESS.or(Or::Int(4)),
-        Property::integer("corner_length", "length of each line in pixels", 15),
+        Property::integer("corner_length", 15).about("length of each line in pixels"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

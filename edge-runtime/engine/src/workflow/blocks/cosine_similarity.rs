@@ -4,10 +4,11 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/cosine_similarity@v1",
-    summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for orthogonal ones, -1 for opposite ones.",
+    summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for \
+              orthogonal ones, -1 for opposite ones.",
     properties: &[
-        Property::data("embedding_1", "the one", &[Kind::Embedding]),
-        Property::data("embedding_2", "the other", &[Kind::Embedding]),
+        Property::data("embedding_1", &[Kind::Embedding]).about("the first embedding"),
+        Property::data("embedding_2", &[Kind::Embedding]).about("the second embedding"),
     ],
     outputs: &[Output::new("similarity", &[Kind::Float])],
     build: |_| Ok(Box::new(run)),
@@ -33,7 +34,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 /// The embedding in property `arg`, scaled to length 1.
 ///
 /// # Errors
-/// If it has another number of dimensions than the earlier ones.
+/// If it has another number of dimensions than the earlier ones, or a number that is not finite.
 pub(super) fn unit_embedding(
     call: &Call<'_>,
     arg: Arg,
@@ -47,6 +48,9 @@ pub(super) fn unit_embedding(
         ));
     }
     let length = norm(&embedding);
+    if !length.is_finite() {
+        return Err("the embedding has numbers that are not finite".to_owned());
+    }
     if length != 0.0 {
         embedding.iter_mut().for_each(|n| *n /= length);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use image::imageops::{self, FilterType};
-use watchkeeper_vision::draw::Canvas;
+use image::{ImageBuffer, Rgb};
 use watchkeeper_vision::geometry::{Anchor, BBox};
 
 use crate::workflow::block_api::prelude::*;
@@ -13,13 +13,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/crop_visualization@v1",
     summary: "Draws an enlarged copy of each detection beside it.",
     properties: drawing::palette_properties![
-        Property::anchor(
-            "position",
-            "the point of the box where the copy is drawn",
-            "TOP_CENTER"
-        ),
-        Property::number("scale_factor", "scale of the copy", 2.0),
-        Property::integer("border_thickness", "width of its border in pixels", 2),
+        Property::anchor("position", "TOP_CENTER")
+            .about("the point of the box where the copy is drawn"),
+        Property::number("scale_factor", 2.0).about("scale of the copy"),
+        Property::integer("border_thickness", 2).about("width of its border in pixels"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE
@@ -29,12 +26,16 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let anchor = call.anchor(arg!("position"))?;
     let factor = call.number(arg!("scale_factor"))?.clamp(0.01, 50.0);
     let border = call.number(arg!("border_thickness"))?;
-    let untouched = Arc::clone(&call.image(arg!("image"))?.pixels);
+    let untouched = call.image(arg!("image"))?.clone();
     drawing::each_with_pixels(call, move |canvas, d, size, color| {
-        let mut pixels = untouched.copy();
-        let Some(part) = Canvas::on(&mut pixels).cut(&d.bbox) else {
+        let [from, to] =
+            [[d.bbox.x1, d.bbox.y1], [d.bbox.x2, d.bbox.y2]].map(|corner| corner.map(|n| n as i64));
+        let part = untouched.crop(from, to, Arc::clone(&untouched.id));
+        let Some(part) = part.map(|part| part.pixels.rgb()) else {
             return;
         };
+        let part = ImageBuffer::<Rgb<u8>, _>::from_raw(part.width, part.height, &*part.data);
+        let Some(part) = part else { return };
         let larger = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 8192);
         let large = imageops::resize(
             &part,

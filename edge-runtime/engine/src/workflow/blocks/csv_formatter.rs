@@ -7,10 +7,16 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",
-    summary: "Formats values as a CSV table: one row per picture of the batch, with a column for the time.",
+    summary: "Formats values as a CSV table: one row per picture of the batch, with a column for \
+              the time.",
     properties: &[
-        Property::value("columns_data", "the values, by column name", Shape::Dict).entries_only(),
-        named_operations("columns_operations", "operations to do on them first"),
+        Property::value("columns_data", Shape::Dict)
+            .about("the values, by column name")
+            .entries_only(),
+        named_operations(
+            "columns_operations",
+            "operations to apply to the values first",
+        ),
     ],
     outputs: &[Output::new("csv_content", &[Kind::Text])],
     whole_batch: true,

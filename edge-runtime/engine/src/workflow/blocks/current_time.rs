@@ -9,7 +9,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Returns the time of day in a time zone.",
     properties: &[Property::choice(
         "timezone",
-        "name of the time zone",
         &[
             "Etc/GMT+12",
             "Pacific/Pago_Pago",
@@ -68,7 +67,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "Pacific/Kiritimati",
         ],
         "UTC",
-    )],
+    )
+    .about("name of the time zone")],
     outputs: &[
         Output::new("timestamp", &[Kind::Timestamp]),
         Output::new("iso_string", &[Kind::Text]),

@@ -13,27 +13,30 @@ use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/data_aggregator@v1",
-    summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or distinct values. An output is named after value and mode, such as cars_avg; in between it is null.",
+    summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or \
+              distinct values. An output is named after value and mode, such as cars_avg; in \
+              between it is null.",
     properties: &[
-        Property::value("data", "the values, by name", Shape::Dict).of_selectors(),
+        Property::value("data", Shape::Dict)
+            .about("the values, by name")
+            .of_selectors(),
         DATA_OPERATIONS,
         Property::literal(
             "aggregation_mode",
-            "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, values_counts or values_difference; max, min and values_difference ignore null",
             Shape::Grammar(Grammar {
                 what: "a dictionary of lists of modes",
                 json: "object",
                 check,
             }),
-        ),
-        Property::choice(
-            "interval_unit",
-            "unit of the interval",
-            &names_of(&UNITS),
-            "seconds",
         )
-        .literal_only(),
-        Property::literal("interval", "length of the interval", Shape::at_least(1)),
+        .about(
+            "aggregations of each value: sum, avg, max, min, count, distinct, count_distinct, \
+             values_counts or values_difference; max, min and values_difference ignore null",
+        ),
+        Property::choice("interval_unit", &names_of(&UNITS), "seconds")
+            .about("unit of the interval")
+            .literal_only(),
+        Property::literal("interval", Shape::at_least(1)).about("length of the interval"),
     ],
     outputs: &[Output::new("*", &[Kind::Any])],
     own_outputs: outputs,

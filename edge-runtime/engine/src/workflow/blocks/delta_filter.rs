@@ -9,9 +9,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Runs the next steps only when a value differs from the one before.",
     role: Role::Flow,
     properties: &[
-        Property::data("image", "the frame, for its video", &[Kind::Image]).inputs_only(),
-        Property::data("value", "what to compare from frame to frame", &[Kind::Any]),
-        Property::literal("next_steps", "the steps that go on", Shape::Steps),
+        Property::data("image", &[Kind::Image])
+            .about("the frame, for its video")
+            .inputs_only(),
+        Property::data("value", &[Kind::Any]).about("what to compare from frame to frame"),
+        Property::literal("next_steps", Shape::Steps).about("the steps that go on"),
     ],
     outputs: &[],
     build: |_| Ok(stateful_instance(Delta)),

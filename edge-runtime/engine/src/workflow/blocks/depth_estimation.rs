@@ -24,12 +24,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Depth),
     properties: &[
         IMAGES,
-        Property::choice(
-            "model_version",
-            "which model",
-            MODELS,
-            "depth-anything-v3/small",
-        ),
+        Property::choice("model_version", MODELS, "depth-anything-v3/small")
+            .about("name of the model"),
     ],
     outputs: &[
         Output::new("image", &[Kind::Image]),

@@ -10,43 +10,25 @@ use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_event_log@v1",
-    summary: "Logs tracked objects that were seen often enough: first and last sighting, number of frames.",
+    summary: "Logs tracked objects that were seen often enough: first and last sighting, number of \
+              frames.",
     properties: &[
         FRAME.inputs_only(),
         TRACKED,
-        Property::value(
-            "frame_threshold",
-            "frames after which an object is logged",
-            COUNT,
-        )
-        .inputs_only()
-        .or(Or::Int(30)),
-        Property::value(
-            "flush_interval",
-            "frames between two checks for objects that are gone",
-            COUNT,
-        )
-        .inputs_only()
-        .or(Or::Int(30)),
-        Property::value(
-            "stale_frames",
-            "frames without sighting after which an object is gone",
-            COUNT,
-        )
-        .inputs_only()
-        .or(Or::Int(300)),
-        Property::optional(
-            "reference_timestamp",
-            "kept for compatibility: times are counted from the first frame",
-            NUMBER,
-        ),
-        Property::value(
-            "fallback_fps",
-            "kept for compatibility: times are those of the frames",
-            POSITIVE,
-        )
-        .inputs_only()
-        .or(Or::Float(1.0)),
+        Property::value_or("frame_threshold", COUNT, Or::Int(30))
+            .about("frames after which an object is logged")
+            .inputs_only(),
+        Property::value_or("flush_interval", COUNT, Or::Int(30))
+            .about("frames between two checks for objects that are gone")
+            .inputs_only(),
+        Property::value_or("stale_frames", COUNT, Or::Int(300))
+            .about("frames without sighting after which an object is gone")
+            .inputs_only(),
+        Property::optional("reference_timestamp", NUMBER)
+            .about("kept for compatibility: times are counted from the first frame"),
+        Property::value_or("fallback_fps", POSITIVE, Or::Float(1.0))
+            .about("kept for compatibility: times are those of the frames")
+            .inputs_only(),
     ],
     outputs: &[
         Output::new("event_log", &[Kind::Dictionary]),

@@ -11,16 +11,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",
     summary: "Grows or shrinks boxes around their centre, by pixels or by percent of their size.",
     properties: &[
-        Property::data("predictions", "the boxes to change", DETECTIONS),
-        Property::value("offset_width", "total change of the width", COUNT).alias(&["offset_x"]),
-        Property::value("offset_height", "total change of the height", COUNT).alias(&["offset_y"]),
-        Property::choice(
-            "units",
-            "whether the offsets are pixels or percent of the box",
-            &["Percent (%)", "Pixels"],
-            "Pixels",
-        )
-        .literal_only(),
+        Property::data("predictions", DETECTIONS).about("the boxes to change"),
+        Property::value("offset_width", COUNT)
+            .about("total change of the width")
+            .alias(&["offset_x"]),
+        Property::value("offset_height", COUNT)
+            .about("total change of the height")
+            .alias(&["offset_y"]),
+        Property::choice("units", &["Percent (%)", "Pixels"], "Pixels")
+            .about("whether the offsets are pixels or percent of the box")
+            .literal_only(),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],

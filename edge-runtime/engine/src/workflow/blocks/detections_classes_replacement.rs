@@ -1,28 +1,27 @@
 //! Gives detections the classes found in their crops.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::detections::{Detection, Detections};
 
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",
     summary: "Gives each detection the class found in its crop.",
     properties: &[
-        Property::data("object_detection_predictions", "the detections", DETECTIONS),
+        Property::data("object_detection_predictions", DETECTIONS).about("the detections"),
         Property::data(
             "classification_predictions",
-            "classification or text of each crop",
             &[Kind::Classification, Kind::ListOfValues, Kind::Text],
         )
+        .about("classification or text of each crop")
         .deeper(),
-        Property::optional(
-            "fallback_class_name",
-            "class of detections without a result; by default they are dropped",
-            Shape::Text,
-        ),
-        Property::optional("fallback_class_id", "id of that class", INTEGER),
+        Property::optional("fallback_class_name", Shape::Text)
+            .about("class of detections without a result; by default they are dropped"),
+        Property::optional("fallback_class_id", INTEGER).about("id of that class"),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     depth: Depth::Reference("object_detection_predictions"),
@@ -47,6 +46,15 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         .arg(arg!("classification_predictions"))
         .as_list()
         .unwrap_or_default();
+    // A classification names the box of its crop; a text has the position of its box.
+    let named = found
+        .iter()
+        .filter_map(|result| Some((result.get("parent_id")?.as_str()?, result)));
+    let by_box: BTreeMap<&str, &Value> = named.collect();
+    let result_of = |i: usize, d: &Detection| match by_box.is_empty() {
+        true => found.get(i),
+        false => by_box.get(&*detection_id(&d.id)).copied(),
+    };
     let fallback = match call.arg(arg!("fallback_class_name")) {
         Value::Text(class) => Some(Arc::clone(class)),
         _ => None,
@@ -59,7 +67,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         size: all.size,
     };
     for (i, d) in all.boxes.iter().enumerate() {
-        let class = found.get(i).and_then(top_class).or_else(|| {
+        let class = result_of(i, d).and_then(top_class).or_else(|| {
             fallback.as_ref().map(|class| Found {
                 class: Arc::clone(class),
                 id: fallback_id,
@@ -102,7 +110,7 @@ fn top_class(value: &Value) -> Option<Found> {
     }
 }
 
-type Row = std::collections::BTreeMap<Arc<str>, Value>;
+type Row = BTreeMap<Arc<str>, Value>;
 
 fn best<'a>(rows: impl Iterator<Item = (&'a str, &'a Row)>) -> Option<Found> {
     rows.filter_map(|(class, row)| {

@@ -8,8 +8,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_combine@v1",
     summary: "Concatenates two sets of detections of one picture.",
     properties: &[
-        Property::data("prediction_one", "the first detections", BOXES),
-        Property::data("prediction_two", "the detections that follow them", BOXES),
+        Property::data("prediction_one", BOXES).about("the first detections"),
+        Property::data("prediction_two", BOXES).about("the detections that follow them"),
     ],
     outputs: &[Output::new("predictions", BOXES)],
     build: |_| Ok(Box::new(run)),

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use watchkeeper_vision::detections::{Detection, Detections, Extra};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::json::detection_id;
 
 const MODES: [(&str, Mode); 3] = [
     ("average", Mode::Average),
@@ -19,71 +18,42 @@ const MODE: Shape = Shape::Choice(&names_of(&MODES));
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_consensus@v1",
-    summary: "Keeps the objects on which several models agree, each once, and whether enough were found.",
+    summary: "Keeps the objects on which several models agree, each once, and reports whether \
+              enough were found.",
     properties: &[
-        Property::value(
-            "predictions_batches",
-            "the detections of each model",
-            Shape::List,
-        )
-        .kinds(DETECTIONS)
-        .of_selectors()
-        .alias(&["predictions"]),
-        Property::value(
-            "required_votes",
-            "how many models must detect an object",
-            COUNT,
-        ),
-        Property::boolean(
-            "class_aware",
-            "whether they must agree on the class too",
-            true,
-        ),
-        Property::share(
-            "iou_threshold",
-            "overlap above which two boxes are the same object",
-            0.3,
-        ),
-        Property::share(
-            "confidence",
-            "minimum score of an object after merging",
-            0.0,
-        ),
-        Property::optional(
-            "classes_to_consider",
-            "only objects of these classes",
-            Shape::Texts(0),
-        ),
+        Property::value("predictions_batches", Shape::List)
+            .about("the detections of each model")
+            .kinds(DETECTIONS)
+            .of_selectors()
+            .alias(&["predictions"]),
+        Property::value("required_votes", COUNT).about("how many models must detect an object"),
+        Property::boolean("class_aware", true).about("whether they must agree on the class too"),
+        Property::share("iou_threshold", 0.3)
+            .about("overlap above which two boxes are the same object"),
+        Property::share("confidence", 0.0).about("minimum score of an object after merging"),
+        Property::optional("classes_to_consider", Shape::Texts(0))
+            .about("only objects of these classes"),
         Property::optional(
             "required_objects",
-            "minimum number of objects: a number, or one per class",
             Shape::OneOf(&[Shape::DictOf(&COUNT), COUNT]),
         )
+        .about("minimum number of objects: a number, or one per class")
         .kinds(&[Kind::Integer, Kind::Dictionary]),
-        Property::literal(
-            "presence_confidence_aggregation",
-            "how the scores of a class's objects are aggregated",
-            MODE,
-        )
-        .or(Or::Text("max")),
-        Property::literal(
-            "detections_merge_confidence_aggregation",
-            "how the scores of an object's boxes are aggregated",
-            MODE,
-        )
-        .or(Or::Text("average")),
-        Property::literal(
-            "detections_merge_coordinates_aggregation",
-            "how boxes are merged: their average, the largest or the smallest",
-            MODE,
-        )
-        .or(Or::Text("average")),
+        Property::literal("presence_confidence_aggregation", MODE)
+            .about("how the scores of a class's objects are aggregated")
+            .or(Or::Text("max")),
+        Property::literal("detections_merge_confidence_aggregation", MODE)
+            .about("how the scores of an object's boxes are aggregated")
+            .or(Or::Text("average")),
+        Property::literal("detections_merge_coordinates_aggregation", MODE)
+            .about("how boxes are merged: their average, the largest or the smallest")
+            .or(Or::Text("average")),
         Property::choice(
             "detections_merge_mask_aggregation",
-            "how masks are merged",
             &["union", "intersection", "max", "min"],
             "union",
         )
+        .about("how masks are merged")
         .literal_only(),
     ],
     outputs: &[
@@ -133,11 +103,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         boxes: call.choice(arg!("detections_merge_coordinates_aggregation"), &MODES)?,
         masks: call.text(arg!("detections_merge_mask_aggregation"))?,
     };
-    let mut used: BTreeSet<String> = BTreeSet::new();
+    let mut used: BTreeSet<&DetectionId> = BTreeSet::new();
     let mut agreed = Vec::new();
     for (number, source) in sources.iter().enumerate() {
         for d in source {
-            if used.contains(&detection_id(&d.id)) {
+            if used.contains(&d.id) {
                 continue;
             }
             let mut group = vec![*d];
@@ -153,7 +123,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
                 continue;
             }
             joined.id = call.new_id();
-            used.extend(group.iter().map(|d| detection_id(&d.id)));
+            used.extend(group.iter().map(|d| &d.id));
             agreed.push(joined);
         }
     }
@@ -220,12 +190,12 @@ fn best_match<'a>(
     other: &[&'a Detection],
     class_aware: bool,
     threshold: f64,
-    used: &BTreeSet<String>,
+    used: &BTreeSet<&DetectionId>,
 ) -> Option<&'a Detection> {
     other
         .iter()
         .filter(|o| !class_aware || o.class == d.class)
-        .filter(|o| !used.contains(&detection_id(&o.id)))
+        .filter(|o| !used.contains(&o.id))
         .map(|o| (o.bbox.iou(&d.bbox), *o))
         .filter(|(iou, _)| *iou > threshold)
         .reduce(|a, b| if b.0 > a.0 { b } else { a })

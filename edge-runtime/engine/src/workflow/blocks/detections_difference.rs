@@ -9,41 +9,30 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",
-    summary: "Compares the detections of two pictures of one view: which are gone, which stayed and which are new.",
+    summary: "Compares the detections of two pictures of one view: which are gone, which stayed \
+              and which are new.",
     properties: &[
-        Property::data(
-            "reference_predictions",
-            "the earlier detections",
-            &[Kind::ObjectDetection],
-        ),
-        Property::data(
-            "candidate_predictions",
-            "the later detections",
-            &[Kind::ObjectDetection],
-        ),
-        Property::share("spatial_weight", "weight of the distance", 0.4),
-        Property::value(
+        Property::data("reference_predictions", &[Kind::ObjectDetection])
+            .about("the earlier detections"),
+        Property::data("candidate_predictions", &[Kind::ObjectDetection])
+            .about("the later detections"),
+        Property::share("spatial_weight", 0.4).about("weight of the distance"),
+        Property::value_or(
             "class_mismatch_penalty",
-            "weight of a different class",
             Shape::Number(0.0, f64::INFINITY),
+            Or::Float(0.15),
         )
-        .or(Or::Float(0.15)),
-        Property::value(
+        .about("weight of a different class"),
+        Property::value_or(
             "reject_cost",
-            "cost above which two boxes are not the same object",
             Shape::Number(0.0, f64::INFINITY),
+            Or::Float(0.75),
         )
-        .or(Or::Float(0.75)),
-        Property::boolean(
-            "class_strict",
-            "whether two boxes of different classes are never the same object",
-            false,
-        ),
-        Property::count(
-            "min_removed_to_verify",
-            "how many must be gone for the result to count",
-            1,
-        ),
+        .about("cost above which two boxes are not the same object"),
+        Property::boolean("class_strict", false)
+            .about("whether two boxes of different classes are never the same object"),
+        Property::count("min_removed_to_verify", 1)
+            .about("how many must be gone for the result to count"),
     ],
     outputs: &[
         Output::new("removed_detections", &[Kind::ObjectDetection]),

@@ -4,15 +4,11 @@ use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
 use crate::workflow::block_api::prelude::*;
 
 const PROPERTIES: &[Property] = &[
-    Property::data("predictions", "the detections to work on", DETECTIONS),
-    Property::literal("operations", "what to do with them", OPERATIONS),
-    Property::value(
-        "operations_parameters",
-        "values that the operations refer to by name",
-        Shape::Dict,
-    )
-    .of_selectors()
-    .or(Or::EmptyDict),
+    Property::data("predictions", DETECTIONS).about("the detections to work on"),
+    Property::literal("operations", OPERATIONS).about("operations to apply to the detections"),
+    Property::value_or("operations_parameters", Shape::Dict, Or::EmptyDict)
+        .about("values that the operations refer to by name")
+        .of_selectors(),
 ];
 
 const OUTPUTS: &[Output] = &[Output::new("predictions", DETECTIONS)];

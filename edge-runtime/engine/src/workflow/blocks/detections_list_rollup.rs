@@ -11,36 +11,27 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",
-    summary: "Moves detections found in crops back into the original picture, and merges overlapping ones of one class.",
+    summary: "Moves detections found in crops back into the original picture, and merges \
+              overlapping ones of one class.",
     properties: &[
-        Property::data(
-            "parent_detection",
-            "the detections that were cropped",
-            DETECTIONS,
-        ),
-        Property::data(
-            "child_detections",
-            "detections found in each crop, as a list in the same order",
-            &[Kind::ListOfValues],
-        ),
-        Property::value(
+        Property::data("parent_detection", DETECTIONS).about("the detections that were cropped"),
+        Property::data("child_detections", &[Kind::ListOfValues])
+            .about("detections found in each crop, as a list in the same order"),
+        Property::value_or(
             "confidence_strategy",
-            "score of merged detections",
             Shape::Choice(&names_of(&SCORES)),
+            Or::Text("max"),
         )
-        .kinds(&[Kind::ListOfValues])
-        .or(Or::Text("max")),
-        Property::share(
-            "overlap_threshold",
-            "overlap from which two are merged; 0 merges all that touch",
-            0.0,
-        ),
-        Property::value(
+        .about("score of merged detections")
+        .kinds(&[Kind::ListOfValues]),
+        Property::share("overlap_threshold", 0.0)
+            .about("overlap from which two are merged; 0 merges all that touch"),
+        Property::value_or(
             "keypoint_merge_threshold",
-            "mean distance in pixels below which two sets of keypoints are merged",
             Shape::Number(0.0, f64::INFINITY),
+            Or::Float(10.0),
         )
-        .or(Or::Float(10.0)),
+        .about("mean distance in pixels below which two sets of keypoints are merged"),
     ],
     outputs: &[
         Output::new("rolled_up_detections", DETECTIONS),

@@ -10,8 +10,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",
     summary: "Merges all detections into one box around them, with the lowest score.",
     properties: &[
-        Property::data("predictions", "the detections", DETECTIONS),
-        Property::literal("class_name", "class of the box", Shape::Text)
+        Property::data("predictions", DETECTIONS).about("the detections"),
+        Property::literal("class_name", Shape::Text)
+            .about("class of the box")
             .or(Or::Text("merged_detection")),
     ],
     outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],

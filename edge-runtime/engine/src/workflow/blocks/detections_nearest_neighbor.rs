@@ -21,47 +21,24 @@ const POINTS: Shape = Shape::Choice(&[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_nearest_neighbor@v1",
-    summary: "Finds the nearest target of each detection and its distance, by points of boxes or by keypoints.",
+    summary: "Finds the nearest target of each detection and its distance, by points of boxes or \
+              by keypoints.",
     properties: &[
-        Property::data(
-            "query_predictions",
-            "the detections to find a neighbour for",
-            DETECTIONS,
-        ),
-        Property::data(
-            "target_predictions",
-            "the detections that may be neighbours",
-            DETECTIONS,
-        ),
-        Property::value(
-            "query_point",
-            "the point of a detection to measure from",
-            POINTS,
-        )
-        .kinds(&[Kind::Text])
-        .or(Or::Text("CENTER")),
-        Property::value(
-            "target_point",
-            "the point of a target to measure to",
-            POINTS,
-        )
-        .kinds(&[Kind::Text])
-        .or(Or::Text("CENTER")),
-        Property::optional(
-            "query_keypoint_name",
-            "name of the keypoint, where query_point is KEYPOINT",
-            Shape::Text,
-        ),
-        Property::optional(
-            "target_keypoint_name",
-            "name of the keypoint, where target_point is KEYPOINT",
-            Shape::Text,
-        ),
-        Property::optional(
-            "max_distance",
-            "maximum distance in pixels",
-            Shape::at_least(0),
-        ),
+        Property::data("query_predictions", DETECTIONS)
+            .about("the detections to find a neighbour for"),
+        Property::data("target_predictions", DETECTIONS)
+            .about("the detections that may be neighbours"),
+        Property::value_or("query_point", POINTS, Or::Text("CENTER"))
+            .about("the point of a detection to measure from")
+            .kinds(&[Kind::Text]),
+        Property::value_or("target_point", POINTS, Or::Text("CENTER"))
+            .about("the point of a target to measure to")
+            .kinds(&[Kind::Text]),
+        Property::optional("query_keypoint_name", Shape::Text)
+            .about("name of the keypoint, where query_point is KEYPOINT"),
+        Property::optional("target_keypoint_name", Shape::Text)
+            .about("name of the keypoint, where target_point is KEYPOINT"),
+        Property::optional("max_distance", Shape::at_least(0)).about("maximum distance in pixels"),
     ],
     outputs: &[
         Output::new("query_predictions", DETECTIONS),

@@ -13,25 +13,18 @@ const STRATEGIES: [(&str, Merge); 3] = [("none", |all, _| all), ("nms", suppress
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_stitch@v1",
-    summary: "Moves detections from the crops or tiles of a picture back into it, without duplicates.",
+    summary: "Moves detections from the crops or tiles of a picture back into it, without \
+              duplicates.",
     properties: &[
-        Property::data(
-            "reference_image",
-            "the picture that was cropped",
-            &[Kind::Image],
-        ),
-        Property::data("predictions", "what was found in each part", BOXES).deeper(),
-        Property::choice(
-            "overlap_filtering_strategy",
+        Property::data("reference_image", &[Kind::Image]).about("the picture that was cropped"),
+        Property::data("predictions", BOXES)
+            .about("what was found in each part")
+            .deeper(),
+        Property::choice("overlap_filtering_strategy", &names_of(&STRATEGIES), "nms").about(
             "overlapping boxes: keep both (none), drop the weaker (nms), or merge them (nmm)",
-            &names_of(&STRATEGIES),
-            "nms",
         ),
-        Property::share(
-            "iou_threshold",
-            "overlap above which boxes are the same object",
-            0.3,
-        ),
+        Property::share("iou_threshold", 0.3)
+            .about("overlap above which boxes are the same object"),
     ],
     outputs: &[Output::new("predictions", BOXES)],
     depth: Depth::Reference("reference_image"),

@@ -5,11 +5,7 @@ use crate::workflow::block_api::prelude::*;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dimension_collapse@v1",
     summary: "Collapses a batch level into one list.",
-    properties: &[Property::data(
-        "data",
-        "the batch to collapse",
-        &[Kind::Any],
-    )],
+    properties: &[Property::data("data", &[Kind::Any]).about("the batch to collapse")],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
     depth: Depth::Shallower,
     batch: &["data"],

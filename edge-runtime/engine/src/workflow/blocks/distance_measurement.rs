@@ -8,37 +8,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/distance_measurement@v1",
     summary: "Measures the gap between two objects, in pixels and in centimetres.",
     properties: &[
-        Property::data("predictions", "the detections", BOXES),
-        Property::literal("object_1_class_name", "class of one object", Shape::Text),
-        Property::literal("object_2_class_name", "class of the other", Shape::Text),
-        Property::literal(
-            "reference_axis",
-            "whether to measure horizontally or vertically",
-            Shape::Choice(&["horizontal", "vertical"]),
-        ),
+        Property::data("predictions", BOXES).about("the detections"),
+        Property::literal("object_1_class_name", Shape::Text).about("class of one object"),
+        Property::literal("object_2_class_name", Shape::Text).about("class of the other"),
+        Property::literal("reference_axis", Shape::Choice(&["horizontal", "vertical"]))
+            .about("whether to measure horizontally or vertically"),
         Property::literal(
             "calibration_method",
-            "whether the scale is known from an object of known size or from a ratio",
             Shape::Choice(&["reference object", "pixel to centimeter"]),
-        ),
-        Property::text(
-            "reference_object_class_name",
-            "class of the object of known size",
-            "reference-object",
-        ),
-        Property::value(
-            "reference_width",
-            "width of that object in centimetres",
-            POSITIVE,
         )
-        .or(Or::Float(2.5)),
-        Property::value(
-            "reference_height",
-            "height of that object in centimetres",
-            POSITIVE,
-        )
-        .or(Or::Float(2.5)),
-        Property::value("pixel_ratio", "pixels per centimetre", POSITIVE).or(Or::Float(100.0)),
+        .about("whether the scale is known from an object of known size or from a ratio"),
+        Property::text("reference_object_class_name", "reference-object")
+            .about("class of the object of known size"),
+        Property::value_or("reference_width", POSITIVE, Or::Float(2.5))
+            .about("width of that object in centimetres"),
+        Property::value_or("reference_height", POSITIVE, Or::Float(2.5))
+            .about("height of that object in centimetres"),
+        Property::value_or("pixel_ratio", POSITIVE, Or::Float(100.0))
+            .about("pixels per centimetre"),
     ],
     outputs: &[
         Output::new("distance_cm", &[Kind::Integer]),

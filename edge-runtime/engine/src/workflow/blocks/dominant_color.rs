@@ -9,24 +9,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Finds the dominant colour of a picture.",
     properties: &[
         IMAGE,
-        Property::value(
-            "color_clusters",
-            "number of colour clusters",
-            Shape::Integer(1, 10),
-        )
-        .or(Or::Int(4)),
-        Property::value(
-            "max_iterations",
-            "maximum iterations of the clustering",
-            Shape::Integer(1, 500),
-        )
-        .or(Or::Int(100)),
-        Property::value(
-            "target_size",
-            "approximate side in pixels of the reduced picture",
-            Shape::Integer(1, 250),
-        )
-        .or(Or::Int(100)),
+        Property::value_or("color_clusters", Shape::Integer(1, 10), Or::Int(4))
+            .about("number of colour clusters"),
+        Property::value_or("max_iterations", Shape::Integer(1, 500), Or::Int(100))
+            .about("maximum iterations of the clustering"),
+        Property::value_or("target_size", Shape::Integer(1, 250), Or::Int(100))
+            .about("approximate side in pixels of the reduced picture"),
     ],
     outputs: &[Output::new("rgb_color", &[Kind::RgbColor])],
     build: |_| Ok(Box::new(run)),

@@ -10,13 +10,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dot_visualization@v1",
     summary: "Draws a dot at a point of each detection.",
     properties: drawing::palette_properties![
-        Property::anchor("position", "the point of the box", "CENTER"),
-        Property::integer("radius", "radius in pixels", 4),
-        Property::integer(
-            "outline_thickness",
-            "kept for compatibility: dots have no outline",
-            0
-        ),
+        Property::anchor("position", "CENTER").about("the point of the box"),
+        Property::integer("radius", 4).about("radius in pixels"),
+        Property::integer("outline_thickness", 0)
+            .about("kept for compatibility: dots have no outline"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -14,20 +14,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
     summary: "Crops each detected object from its picture.",
     properties: &[
-        Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
-        Property::data("predictions", "what to cut out", DETECTIONS).alias(&["detections"]),
-        Property::share(
-            "mask_opacity",
-            "opacity of the background outside of a mask, 0 to 1",
-            0.0,
-        ),
-        Property::value(
-            "background_color",
-            "colour outside of a mask: [r, g, b], #rrggbb or a name",
-            COLOR,
-        )
-        .kinds(&[Kind::Text, Kind::RgbColor])
-        .or(Or::Json("[0, 0, 0]")),
+        Property::data("images", &[Kind::Image])
+            .about("the pictures to cut from")
+            .alias(&["image"]),
+        Property::data("predictions", DETECTIONS)
+            .about("what to cut out")
+            .alias(&["detections"]),
+        Property::share("mask_opacity", 0.0)
+            .about("opacity of the background outside of a mask, 0 to 1"),
+        Property::value_or("background_color", COLOR, Or::Json("[0, 0, 0]"))
+            .about("colour outside of a mask: [r, g, b], #rrggbb or a name")
+            .kinds(&[Kind::Text, Kind::RgbColor]),
     ],
     outputs: &[
         Output::new("crops", &[Kind::Image]),
@@ -73,7 +70,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
     let whole = |x: f64| x.round_ties_even() as i64;
     let b = d.bbox;
-    let start = [whole(b.x1), whole(b.y1)];
+    // Beyond the picture there is nothing to cut.
+    let start = [whole(b.x1).max(0), whole(b.y1).max(0)];
     let end = [whole(b.x2), whole(b.y2)];
     let crop = image.crop(start, end, Arc::from(detection_id(&d.id)))?;
     Some((crop, start))
@@ -151,6 +149,21 @@ mod tests {
             panic!("no picture");
         };
         assert_eq!(&image.pixels.rgb().data[..3], [15, 16, 7]);
+    }
+
+    #[test]
+    fn box_beyond_the_picture_keeps_its_position_in_the_crop() {
+        let row = json!({"x": 5.0, "y": 20.0, "width": 20.0, "height": 8.0});
+        let mut bench = bench(&json!({}));
+        let out = bench
+            .feed(&[("image", frame()), ("boxes", boxes([64, 48], &[row]))])
+            .unwrap();
+        assert_eq!(out[0]["crops"]["width"], 15);
+        let within = &out[0]["predictions"]["predictions"][0];
+        assert_eq!(
+            within["x"], 5.0,
+            "as in the picture, whose left edge the crop has"
+        );
     }
 
     #[test]

@@ -12,27 +12,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",
     summary: "Makes a polygon zone with a given number of corners from each mask.",
     properties: &[
-        Property::data(
-            "predictions",
-            "detections with masks",
-            &[Kind::InstanceSegmentation],
-        ),
-        Property::value(
-            "required_number_of_vertices",
-            "number of corners of a zone",
-            INTEGER,
-        ),
-        Property::number("scale_ratio", "scale of the zone relative to the mask", 1.0),
-        Property::boolean(
-            "apply_least_squares",
-            "whether to fit the sides to the edges of the mask",
-            false,
-        ),
-        Property::fraction(
-            "midpoint_fraction",
-            "share of each edge, around its middle, used for the fit",
-            1.0,
-        ),
+        Property::data("predictions", &[Kind::InstanceSegmentation]).about("detections with masks"),
+        Property::value("required_number_of_vertices", INTEGER)
+            .about("number of corners of a zone"),
+        Property::number("scale_ratio", 1.0).about("scale of the zone relative to the mask"),
+        Property::boolean("apply_least_squares", false)
+            .about("whether to fit the sides to the edges of the mask"),
+        Property::fraction("midpoint_fraction", 1.0)
+            .about("share of each edge, around its middle, used for the fit"),
     ],
     outputs: &[
         Output::new("zones", &[Kind::ListOfValues]),

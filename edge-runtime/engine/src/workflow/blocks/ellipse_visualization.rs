@@ -7,15 +7,14 @@ use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/ellipse_visualization@v1",
-    summary: "Draws part of an ellipse at the foot of each detection, as it would lie on the ground.",
+    summary: "Draws part of an ellipse at the foot of each detection, as it would lie on the \
+              ground.",
     properties: drawing::palette_properties![
         drawing::THICKNESS,
-        Property::integer(
-            "start_angle",
-            "start of the line, in degrees clockwise from the right",
-            -45
-        ),
-        Property::integer("end_angle", "where it ends", 235),
+        Property::integer("start_angle", -45)
+            .about("start of the line, in degrees clockwise from the right"),
+        Property::integer("end_angle", 235)
+            .about("end of the line, in degrees clockwise from the right"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -7,39 +7,32 @@ use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, attachments, 
 use crate::workflow::blocks::common::template::Template;
 use crate::workflow::values::codec;
 
-const SUBJECT: Property = Property::literal("subject", "subject of the e-mail", Shape::Text);
-const SENDER_EMAIL: Property = Property::value(
-    "sender_email",
-    "sender address, also the user name at the server",
-    Shape::Text,
-);
-const RECEIVER_EMAIL: Property = Property::value("receiver_email", "receivers", TEXT_OR_TEXTS)
+const SUBJECT: Property = Property::literal("subject", Shape::Text).about("subject of the e-mail");
+const SENDER_EMAIL: Property = Property::value("sender_email", Shape::Text)
+    .about("sender address, also the user name at the server");
+const RECEIVER_EMAIL: Property = Property::value("receiver_email", TEXT_OR_TEXTS)
+    .about("receivers")
     .kinds(&[Kind::Text, Kind::ListOfValues]);
-const CC_RECEIVER_EMAIL: Property =
-    Property::optional("cc_receiver_email", "receivers of a copy", TEXT_OR_TEXTS)
-        .kinds(&[Kind::Text, Kind::ListOfValues]);
-const BCC_RECEIVER_EMAIL: Property = Property::optional(
-    "bcc_receiver_email",
-    "receivers of a blind copy",
-    TEXT_OR_TEXTS,
-)
-.kinds(&[Kind::Text, Kind::ListOfValues]);
+const CC_RECEIVER_EMAIL: Property = Property::optional("cc_receiver_email", TEXT_OR_TEXTS)
+    .about("receivers of a copy")
+    .kinds(&[Kind::Text, Kind::ListOfValues]);
+const BCC_RECEIVER_EMAIL: Property = Property::optional("bcc_receiver_email", TEXT_OR_TEXTS)
+    .about("receivers of a blind copy")
+    .kinds(&[Kind::Text, Kind::ListOfValues]);
 const SMTP_SERVER: Property =
-    Property::value("smtp_server", "host name of the server", Shape::Text);
-const SENDER_EMAIL_PASSWORD: Property = Property::value(
-    "sender_email_password",
-    "password of the sender",
-    Shape::Text,
-)
-.kinds(&[Kind::Text, Kind::Secret]);
-const SMTP_PORT: Property =
-    Property::integer("smtp_port", "port of the server, which must use TLS", 465).literal_only();
+    Property::value("smtp_server", Shape::Text).about("host name of the server");
+const SENDER_EMAIL_PASSWORD: Property = Property::value("sender_email_password", Shape::Text)
+    .about("password of the sender")
+    .kinds(&[Kind::Text, Kind::Secret]);
+const SMTP_PORT: Property = Property::integer("smtp_port", 465)
+    .about("port of the server, which must use TLS")
+    .literal_only();
 const EMAIL_PROVIDER: Property = Property::choice(
     "email_provider",
-    "provider; the managed service needs a Roboflow account, so use Custom SMTP here",
     &["Roboflow Managed API Key", "Custom SMTP"],
     "Roboflow Managed API Key",
 )
+.about("provider; the managed service needs a Roboflow account, so use Custom SMTP here")
 .literal_only();
 const SENDER_EMAIL_V2: Property = SENDER_EMAIL.or(Or::Null);
 const SMTP_SERVER_V2: Property = SMTP_SERVER.or(Or::Null);
@@ -145,7 +138,8 @@ fn html(message: &Template, call: &Call<'_>) -> Result<EmailBody, String> {
                 bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
             });
             Ok(format!(
-                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
+                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: \
+                 auto;\">"
             ))
         }
         other => Ok(escaped(&other.python_str())),

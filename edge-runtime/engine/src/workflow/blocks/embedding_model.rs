@@ -7,17 +7,20 @@ use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",
-    summary: "Computes the embedding of a picture with a classifier: similar pictures have similar embeddings.",
+    summary: "Computes the embedding of a picture with a classifier: similar pictures have similar \
+              embeddings.",
     role: Role::OtherModel(Task::Features),
     properties: &[
-        Property::data("data", "the picture", &[Kind::Image]),
+        Property::data("data", &[Kind::Image]).about("the picture"),
         MODEL,
         Property::choice(
             "output_type",
-            "feature_vector: input of the model's last layer; logits: output of the last layer, \
-             before scores are computed",
             &["feature_vector", "logits"],
             "feature_vector",
+        )
+        .about(
+            "feature_vector: input of the model's last layer; logits: output of the last layer, \
+             before scores are computed",
         )
         .literal_only(),
     ],

@@ -9,12 +9,10 @@ const SECRETS: &str = "variables_storing_secrets";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/environment_secrets_store@v1",
-    summary: "Passes secrets to sinks by name, one output each. The text of a secret is never shown in steps or results.",
-    properties: &[Property::literal(
-        SECRETS,
-        "names of the secrets; each is an output in lower case",
-        Shape::Texts(1),
-    )],
+    summary: "Passes secrets to sinks by name, one output each. The text of a secret is never \
+              shown in steps or results.",
+    properties: &[Property::literal(SECRETS, Shape::Texts(1))
+        .about("names of the secrets; each is an output in lower case")],
     outputs: &[Output::new("*", &[Kind::Any])],
     own_outputs: |literals| {
         names(literals, SECRETS)

@@ -14,20 +14,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/event_sink@v1",
     summary: "Makes events of detections, lines, zones and values by rules.",
     properties: &[
-        Property::data(
-            "detections",
-            "kept for compatibility: each rule names what it reads",
-            DETECTIONS,
-        ),
-        Property::data(
-            "image",
-            "kept for compatibility: an event has the picture of its frame",
-            &[Kind::Image],
-        )
-        .or(Or::Null),
+        Property::data("detections", DETECTIONS)
+            .about("kept for compatibility: each rule names what it reads"),
+        Property::data("image", &[Kind::Image])
+            .about("kept for compatibility: an event has the picture of its frame")
+            .or(Or::Null),
         Property::literal(
             "rules",
-            "the rules",
             Shape::Grammar(Grammar {
                 what: "a list of rules",
                 json: "array",
@@ -37,7 +30,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                         .map_err(|e| e.to_string())
                 },
             }),
-        ),
+        )
+        .about("the rules"),
     ],
     outputs: &[],
     build: |_| Ok(Box::new(run)),

@@ -11,16 +11,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/expression@v1",
     summary: "Selects a value by conditions on other values, like a switch with cases.",
     properties: &[
-        Property::value(
-            "data",
-            "the values that the conditions refer to by name",
-            Shape::Dict,
-        )
-        .of_selectors(),
+        Property::value("data", Shape::Dict)
+            .about("the values that the conditions refer to by name")
+            .of_selectors(),
         DATA_OPERATIONS,
         Property::literal(
             "switch",
-            "the cases and the default",
             Shape::Grammar(Grammar {
                 what: "a CasesDefinition",
                 json: "object",
@@ -30,7 +26,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                         .map_err(|e| e.to_string())
                 },
             }),
-        ),
+        )
+        .about("the cases and the default"),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |setup| {

@@ -6,10 +6,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/first_non_empty_or_default@v1",
     summary: "Returns the first value that exists, or a default; joins branches.",
     properties: &[
-        Property::value("data", "selectors, the preferred one first", Shape::List)
+        Property::value("data", Shape::List)
+            .about("selectors, the preferred one first")
             .kinds(&[Kind::Any])
             .of_selectors(),
-        Property::literal("default", "what to give when none is there", Shape::Any).or(Or::Null),
+        Property::literal("default", Shape::Any)
+            .about("value if all are missing")
+            .or(Or::Null),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     accepts_empty: true,

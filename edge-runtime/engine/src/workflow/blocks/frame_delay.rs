@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         FRAME,
         Property::data(
             "data",
-            "the value",
             &[
                 Kind::Any,
                 Kind::ListOfValues,
@@ -27,18 +26,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 Kind::InstanceSegmentation,
                 Kind::Keypoints,
             ],
-        ),
-        Property::value(
-            "offset",
-            "offset in frames, from -256 to 0",
-            Shape::Integer(-MAX_OFFSET, 0),
-        ),
-        Property::literal(
-            "default_value",
-            "value if there was no such frame",
-            Shape::Scalar,
         )
-        .or(Or::Null),
+        .about("the value"),
+        Property::value("offset", Shape::Integer(-MAX_OFFSET, 0))
+            .about("offset in frames, from -256 to 0"),
+        Property::literal("default_value", Shape::Scalar)
+            .about("value if there was no such frame")
+            .or(Or::Null),
     ],
     outputs: &[
         Output::new("output", &[Kind::Any]),
@@ -111,7 +105,8 @@ impl Stateful for Delay {
         let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
         if past.has_dropped(number.saturating_sub(back)) {
             return Err(format!(
-                "offset is -{back}, but only {} such values fit into the {} MiB that a step keeps of a video; use a nearer offset or smaller pictures",
+                "offset is -{back}, but only {} such values fit into the {} MiB that a step keeps \
+                 of a video; use a nearer offset or smaller pictures",
                 past.frames.len(),
                 share >> 20
             ));

@@ -16,11 +16,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Gaze),
     properties: &[
         IMAGES,
-        Property::boolean(
-            "do_run_face_detection",
-            "whether to detect faces; otherwise the whole picture is one face",
-            true,
-        ),
+        Property::boolean("do_run_face_detection", true)
+            .about("whether to detect faces; otherwise the whole picture is one face"),
     ],
     outputs: &[
         Output::new("face_predictions", &[Kind::Keypoints]),

@@ -4,27 +4,17 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/geotag_detection@v1",
-    summary: "Computes latitude and longitude of detections, for a camera that looks straight down from a known position, such as a drone.",
+    summary: "Computes latitude and longitude of detections, for a camera that looks straight down \
+              from a known position, such as a drone.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]),
-        Property::data("predictions", "the detections", BOXES),
-        Property::value("latitude", "latitude of the camera in degrees", NUMBER),
-        Property::value("longitude", "longitude of the camera in degrees", NUMBER),
-        Property::value(
-            "altitude",
-            "height of the camera above ground in metres",
-            NUMBER,
-        ),
-        Property::number(
-            "horizontal_fov",
-            "horizontal angle of view in degrees",
-            73.7,
-        ),
-        Property::number(
-            "heading",
-            "direction of the top of the picture, in degrees clockwise from north",
-            0.0,
-        ),
+        Property::data("image", &[Kind::Image]).about("the picture"),
+        Property::data("predictions", BOXES).about("the detections"),
+        Property::value("latitude", NUMBER).about("latitude of the camera in degrees"),
+        Property::value("longitude", NUMBER).about("longitude of the camera in degrees"),
+        Property::value("altitude", NUMBER).about("height of the camera above ground in metres"),
+        Property::number("horizontal_fov", 73.7).about("horizontal angle of view in degrees"),
+        Property::number("heading", 0.0)
+            .about("direction of the top of the picture, in degrees clockwise from north"),
     ],
     outputs: &[
         Output::new("geo_detections", &[Kind::ListOfValues]),

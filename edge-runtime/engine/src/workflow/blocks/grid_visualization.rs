@@ -14,11 +14,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/grid_visualization@v1",
     summary: "Arranges pictures in a grid, such as those of a buffer.",
     properties: &[
-        Property::value("images", "the pictures, or lists of pictures", Shape::List)
+        Property::value("images", Shape::List)
+            .about("the pictures, or lists of pictures")
             .kinds(&[Kind::Image, Kind::ListOfValues])
             .of_selectors_or_one(),
-        Property::integer("width", "width of the grid in pixels", 2560),
-        Property::integer("height", "height of the grid in pixels", 1440),
+        Property::integer("width", 2560).about("width of the grid in pixels"),
+        Property::integer("height", 1440).about("height of the grid in pixels"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

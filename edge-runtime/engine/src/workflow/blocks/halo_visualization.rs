@@ -9,20 +9,13 @@ use watchkeeper_vision::mask::Bitmap;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
-const KERNEL_SIZE: Property = Property::integer("kernel_size", "width of the glow in pixels", 40);
+const KERNEL_SIZE: Property =
+    Property::integer("kernel_size", 40).about("width of the glow in pixels");
 const V1: Manifest = Manifest {
     name: "roboflow_core/halo_visualization@v1",
     summary: "Draws a glow around the mask of each detection.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::MASKS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
-        drawing::OPACITY.or(Or::Float(0.8)),
-        KERNEL_SIZE,
+    properties: drawing::palette_properties![
+        of drawing::MASKS; drawing::OPACITY.or(Or::Float(0.8)), KERNEL_SIZE,
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -18,16 +18,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         drawing::PREDICTIONS,
-        Property::data(
-            "metadata",
-            "kept for compatibility: the video is that of the picture",
-            &[Kind::VideoMetadata],
-        )
-        .or(Or::Null)
-        .not_null(),
+        Property::data("metadata", &[Kind::VideoMetadata])
+            .about("kept for compatibility: the video is that of the picture")
+            .or(Or::Null)
+            .not_null(),
         Property::choice(
             "position",
-            "point of the box that leaves heat",
             &[
                 "CENTER",
                 "CENTER_LEFT",
@@ -40,26 +36,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 "BOTTOM_RIGHT",
             ],
             "BOTTOM_CENTER",
-        ),
-        Property::number("opacity", "how opaque the colour is, 0 to 1", 0.2),
-        Property::integer("radius", "radius of the spot of a detection in pixels", 40),
-        Property::integer(
-            "kernel_size",
-            "kept for compatibility: spots have soft edges",
-            25,
-        ),
-        Property::integer("top_hue", "hue of the hottest cell, 0 to 179", 0),
-        Property::integer("low_hue", "hue of the coldest cell, 0 to 179", 125),
-        Property::boolean(
-            "ignore_stationary",
-            "whether tracked objects leave no heat while they stand still",
-            true,
-        ),
-        Property::integer(
-            "motion_threshold",
-            "minimum movement in pixels of a tracked object that leaves heat",
-            25,
-        ),
+        )
+        .about("point of the box that leaves heat"),
+        Property::number("opacity", 0.2).about("how opaque the colour is, 0 to 1"),
+        Property::integer("radius", 40).about("radius of the spot of a detection in pixels"),
+        Property::integer("kernel_size", 25).about("kept for compatibility: spots have soft edges"),
+        Property::integer("top_hue", 0).about("hue of the hottest cell, 0 to 179"),
+        Property::integer("low_hue", 125).about("hue of the coldest cell, 0 to 179"),
+        Property::boolean("ignore_stationary", true)
+            .about("whether tracked objects leave no heat while they stand still"),
+        Property::integer("motion_threshold", 25)
+            .about("minimum movement in pixels of a tracked object that leaves heat"),
     ],
     build: |_| Ok(stateful_instance(Draw)),
     ..drawing::BASE

@@ -16,34 +16,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data("icon", "the icon", &[Kind::Image]),
-        Property::choice(
-            "mode",
-            "static position, or at detections",
-            &["static", "dynamic"],
-            "dynamic",
-        ),
+        Property::data("icon", &[Kind::Image]).about("the icon"),
+        Property::choice("mode", &["static", "dynamic"], "dynamic")
+            .about("static position, or at detections"),
         drawing::PREDICTIONS,
-        Property::integer("icon_width", "width of the icon in pixels", 64),
-        Property::integer("icon_height", "height of the icon in pixels", 64),
-        Property::anchor(
-            "position",
-            "point of a detection where the icon is drawn",
-            "TOP_CENTER",
-        )
-        .nullable(),
-        Property::integer(
-            "x_position",
-            "pixels from the left; negative ones are counted from the right",
-            10,
-        )
-        .nullable(),
-        Property::integer(
-            "y_position",
-            "pixels from the top; negative ones are counted from the bottom",
-            10,
-        )
-        .nullable(),
+        Property::integer("icon_width", 64).about("width of the icon in pixels"),
+        Property::integer("icon_height", 64).about("height of the icon in pixels"),
+        Property::anchor("position", "TOP_CENTER")
+            .about("point of a detection where the icon is drawn")
+            .nullable(),
+        Property::integer("x_position", 10)
+            .about("pixels from the left; negative ones are counted from the right")
+            .nullable(),
+        Property::integer("y_position", 10)
+            .about("pixels from the top; negative ones are counted from the bottom")
+            .nullable(),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -11,30 +11,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_changes@v1",
     summary: "Detects when the embedding of a picture is far from the mean of earlier ones.",
     properties: &[
-        Property::literal(
-            "strategy",
-            "how the mean of earlier embeddings is computed",
-            Shape::Choice(&names_of(&STRATEGIES)),
-        )
-        .or(Or::Text(STRATEGIES[0].0)),
-        Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
-        Property::fraction(
-            "threshold_percentile",
-            "share of embeddings that count as outliers, both sides together",
-            0.2,
-        ),
-        Property::integer(
-            "warmup",
-            "number of embeddings before outliers are reported",
-            3,
-        ),
-        Property::fraction(
-            "smoothing_factor",
-            "weight of the newest embedding in an exponential mean",
-            0.1,
-        )
-        .nullable(),
-        Property::integer("window_size", "number of embeddings in a window", 10).nullable(),
+        Property::literal("strategy", Shape::Choice(&names_of(&STRATEGIES)))
+            .about("how the mean of earlier embeddings is computed")
+            .or(Or::Text(STRATEGIES[0].0)),
+        Property::data("embedding", &[Kind::Embedding]).about("embedding of the picture"),
+        Property::fraction("threshold_percentile", 0.2)
+            .about("share of embeddings that count as outliers, both sides together"),
+        Property::integer("warmup", 3).about("number of embeddings before outliers are reported"),
+        Property::fraction("smoothing_factor", 0.1)
+            .about("weight of the newest embedding in an exponential mean")
+            .nullable(),
+        Property::integer("window_size", 10)
+            .about("number of embeddings in a window")
+            .nullable(),
     ],
     outputs: &[
         Output::new("is_outlier", &[Kind::Boolean]),
@@ -139,6 +128,10 @@ impl EmbeddingStatistics {
         }
         let averages: Vec<f64> = self.embeddings.iter().map(|m| m.average).collect();
         let alike = cosine(embedding, &averages);
+        // An embedding of zeros has no direction, and would make every later mean NaN.
+        if !alike.is_finite() {
+            return (0.0, 0.5);
+        }
         match &mut self.likeness {
             None => self.likeness = Some(Mean::begin(alike)),
             Some(likeness) => likeness.add(alike, strategy),
@@ -201,5 +194,32 @@ impl Stateful for Changes {
         call.put(4, of(|m| m.deviation));
         call.put(5, warming_up);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::{Kind, Value};
+
+    #[test]
+    fn embedding_of_zeros_does_not_end_the_statistics() {
+        let step = json!({
+            "type": "roboflow_core/identify_changes@v1", "embedding": "$inputs.embedding",
+            "strategy": "Simple Moving Average (SMA)"
+        });
+        let mut bench = Bench::new(step, &[("embedding", Kind::Embedding)]);
+        let mut score = |numbers: [f64; 2]| {
+            let embedding = Value::list(numbers.map(Value::Float).to_vec());
+            let out = bench.feed(&[("embedding", embedding)]);
+            out.unwrap_or_else(|e| panic!("{e}"))["z_score"].clone()
+        };
+        for numbers in [[1.0, 0.0], [1.0, 0.1], [0.0, 0.0], [1.0, 0.2]] {
+            score(numbers);
+        }
+        let unlike = score([0.0, 1.0]).as_f64();
+        assert!(unlike.is_some_and(|score| score < -1.0), "{unlike:?}");
     }
 }

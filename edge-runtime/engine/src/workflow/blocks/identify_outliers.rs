@@ -9,25 +9,16 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_outliers@v1",
-    summary: "Detects when the embedding of a picture differs in direction from almost all earlier ones.",
+    summary: "Detects when the embedding of a picture differs in direction from almost all earlier \
+              ones.",
     properties: &[
-        Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
-        Property::fraction(
-            "threshold_percentile",
-            "share of embeddings that count as outliers, on each side",
-            0.05,
-        ),
-        Property::integer(
-            "warmup",
-            "number of embeddings before outliers are reported",
-            3,
-        ),
-        Property::integer(
-            "window_size",
-            "number of earlier embeddings to compare with",
-            32,
-        )
-        .nullable(),
+        Property::data("embedding", &[Kind::Embedding]).about("embedding of the picture"),
+        Property::fraction("threshold_percentile", 0.05)
+            .about("share of embeddings that count as outliers, on each side"),
+        Property::integer("warmup", 3).about("number of embeddings before outliers are reported"),
+        Property::integer("window_size", 32)
+            .about("number of earlier embeddings to compare with")
+            .nullable(),
     ],
     outputs: &[
         Output::new("is_outlier", &[Kind::Boolean]),

@@ -27,13 +27,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Blurs a picture.",
     properties: &[
         IMAGE,
-        Property::choice(
-            "blur_type",
-            "method of the blur",
-            &names_of(&METHODS),
-            "gaussian",
-        ),
-        Property::integer("kernel_size", "size of the kernel in pixels", 5),
+        Property::choice("blur_type", &names_of(&METHODS), "gaussian").about("method of the blur"),
+        Property::integer("kernel_size", 5).about("size of the kernel in pixels"),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

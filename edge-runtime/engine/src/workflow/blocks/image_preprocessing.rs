@@ -37,25 +37,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_preprocessing@v1",
     summary: "Resizes, rotates or flips a picture.",
     properties: &[
-        Property::data("image", "the picture to change", &[Kind::Image]).alias(&["images"]),
-        Property::literal(
-            "task_type",
-            "the operation",
-            Shape::Choice(&names_of(&TASKS)),
-        ),
-        Property::count("width", "width in pixels, to resize", 640),
-        Property::count("height", "height in pixels, to resize", 640),
-        Property::integer(
-            "rotation_degrees",
-            "degrees to rotate counter-clockwise, -360 to 360",
-            90,
-        ),
-        Property::choice(
-            "flip_type",
-            "direction of the flip",
-            &names_of(&FLIPS),
-            "vertical",
-        ),
+        Property::data("image", &[Kind::Image])
+            .about("the picture to change")
+            .alias(&["images"]),
+        Property::literal("task_type", Shape::Choice(&names_of(&TASKS))).about("the operation"),
+        Property::count("width", 640).about("width in pixels, to resize"),
+        Property::count("height", 640).about("height in pixels, to resize"),
+        Property::integer("rotation_degrees", 90)
+            .about("degrees to rotate counter-clockwise, -360 to 360"),
+        Property::choice("flip_type", &names_of(&FLIPS), "vertical").about("direction of the flip"),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

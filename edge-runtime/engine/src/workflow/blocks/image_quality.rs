@@ -7,8 +7,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/image_quality@v1",
-    summary: "Measures a picture, whatever its size: `sharpness` of its edges from 0 (blurred or plain) to 1, \
-        `brightness` (mean luma) from 0 to 1, `contrast` (standard deviation of luma) from 0 to 0.5.",
+    summary: "Measures a picture, whatever its size: `sharpness` of its edges from 0 (blurred or \
+              plain) to 1, `brightness` (mean luma) from 0 to 1, `contrast` (standard deviation of \
+              luma) from 0 to 0.5.",
     properties: &[IMAGE],
     outputs: &[
         Output::new("sharpness", &[Kind::FloatZeroToOne]),

@@ -9,25 +9,28 @@ const MAX_TILES: usize = 4096;
 
 const V1: Manifest = Manifest {
     name: "roboflow_core/image_slicer@v1",
-    summary: "Cuts a picture into overlapping tiles; those at the right and lower edge are smaller.",
+    summary: "Cuts a picture into overlapping tiles; those at the right and lower edge are \
+              smaller.",
     properties: &[
-        Property::data("image", "the picture to cut", &[Kind::Image]).alias(&["images"]),
-        Property::count("slice_width", "width of a tile in pixels", 640),
-        Property::count("slice_height", "height of a tile in pixels", 640),
-        Property::value(
+        Property::data("image", &[Kind::Image])
+            .about("the picture to cut")
+            .alias(&["images"]),
+        Property::count("slice_width", 640).about("width of a tile in pixels"),
+        Property::count("slice_height", 640).about("height of a tile in pixels"),
+        Property::value_or(
             "overlap_ratio_width",
-            "share of a tile's width that overlaps the next one",
             Shape::Number(0.0, 1.0 - f64::EPSILON),
+            Or::Float(0.2),
         )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.2)),
-        Property::value(
+        .about("share of a tile's width that overlaps the next one")
+        .kinds(&[Kind::FloatZeroToOne]),
+        Property::value_or(
             "overlap_ratio_height",
-            "share of a tile's height that overlaps the next one",
             Shape::Number(0.0, 1.0 - f64::EPSILON),
+            Or::Float(0.2),
         )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.2)),
+        .about("share of a tile's height that overlaps the next one")
+        .kinds(&[Kind::FloatZeroToOne]),
     ],
     outputs: &[Output::new("slices", &[Kind::Image])],
     depth: Depth::Deeper,
@@ -58,14 +61,14 @@ impl Stateful for Slice {
         let [width, height] = image.size().map(i64::from);
         let across = starts(
             width,
-            call.integer(arg!("slice_width"))?,
-            call.number(arg!("overlap_ratio_width"))?,
+            call.bounded_integer(arg!("slice_width"))?,
+            call.bounded(arg!("overlap_ratio_width"))?,
             self.whole,
         )?;
         let down = starts(
             height,
-            call.integer(arg!("slice_height"))?,
-            call.number(arg!("overlap_ratio_height"))?,
+            call.bounded_integer(arg!("slice_height"))?,
+            call.bounded(arg!("overlap_ratio_height"))?,
             self.whole,
         )?;
         if across.len().saturating_mul(down.len()) > MAX_TILES {
@@ -91,11 +94,6 @@ impl Stateful for Slice {
 
 /// Start and end of the tiles along a side, in pixels.
 fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2]>, String> {
-    if tile < 1 {
-        return Err(format!(
-            "a tile has to be at least a pixel wide, not {tile}"
-        ));
-    }
     let step = tile - (overlap * tile as f64) as i64;
     if step < 1 {
         return Err(format!(
@@ -108,7 +106,7 @@ fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2
     let mut all = Vec::new();
     let mut start = 0;
     while start < side && all.len() <= MAX_TILES {
-        let end = start + tile;
+        let end = tile.saturating_add(start);
         if whole && end >= side {
             all.push([side - tile, side]);
             break;
@@ -122,8 +120,10 @@ fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
-    use super::starts;
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::{Kind, Value, starts};
     use proptest::prelude::*;
+    use serde_json::json;
 
     #[test]
     fn tiles_at_the_edge_are_smaller_or_start_earlier() {
@@ -141,7 +141,24 @@ mod tests {
     #[test]
     fn tiles_that_never_end_are_refused() {
         assert!(starts(640, 100, 1.0, false).is_err());
-        assert!(starts(640, 0, 0.0, false).is_err());
+        assert!(starts(640, i64::MAX, 1.0 - f64::EPSILON, false).is_ok());
+    }
+
+    #[test]
+    fn overlap_of_a_step_is_refused_out_of_its_bounds() {
+        let step = json!({
+            "type": "roboflow_core/image_slicer@v1", "image": "$inputs.image",
+            "overlap_ratio_width": "$inputs.overlap"
+        });
+        let kinds = [("image", Kind::Image), ("overlap", Kind::FloatZeroToOne)];
+        let mut bench = Bench::new(step, &kinds);
+        let image = picture(1, [64, 48], |_, _| [0; 3]);
+        let refused = bench.feed(&[("image", image), ("overlap", Value::Float(-1e300))]);
+        assert!(
+            refused
+                .unwrap_err()
+                .starts_with("overlap_ratio_width is -1")
+        );
     }
 
     proptest! {

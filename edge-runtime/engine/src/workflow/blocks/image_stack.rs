@@ -15,26 +15,22 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",
     summary: "Collects the latest pictures of a video as small JPEG files, the newest first.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]),
-        Property::value(
-            "stack_size",
-            "number of pictures, 1 to 64",
-            Shape::Integer(1, MAX_PICTURES),
-        )
-        .or(Or::Int(10)),
-        Property::value(
+        Property::data("image", &[Kind::Image]).about("the picture"),
+        Property::value_or("stack_size", Shape::Integer(1, MAX_PICTURES), Or::Int(10))
+            .about("number of pictures, 1 to 64"),
+        Property::value_or(
             "resolution_width",
-            "maximum width of a picture, 64 to 1920 pixels",
             Shape::Integer(MIN_SIDE, MAX_WIDTH),
+            Or::Int(1920),
         )
-        .or(Or::Int(1920)),
-        Property::value(
+        .about("maximum width of a picture, 64 to 1920 pixels"),
+        Property::value_or(
             "resolution_height",
-            "maximum height of a picture, 64 to 1080 pixels",
             Shape::Integer(MIN_SIDE, MAX_HEIGHT),
+            Or::Int(1080),
         )
-        .or(Or::Int(1080)),
-        Property::boolean("clear", "whether to drop earlier pictures", false),
+        .about("maximum height of a picture, 64 to 1080 pixels"),
+        Property::boolean("clear", false).about("whether to drop earlier pictures"),
     ],
     outputs: &[
         Output::new("frames", &[Kind::ListOfValues]),

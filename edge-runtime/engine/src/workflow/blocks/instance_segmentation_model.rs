@@ -11,20 +11,14 @@ use crate::workflow::values::json::RLE;
 
 const DECODE: Property = Property::choice(
     "mask_decode_mode",
-    "resolution of masks; kept for compatibility",
     &["accurate", "tradeoff", "fast"],
     "accurate",
-);
-const TRADEOFF: Property = Property::share(
-    "tradeoff_factor",
-    "trade-off between fast and accurate masks; kept for compatibility",
-    0.0,
-);
-const DENSE: Property = Property::boolean(
-    "enforce_dense_masks_in_inference_models",
-    "kept for compatibility: masks are those of the model",
-    true,
-);
+)
+.about("resolution of masks; kept for compatibility");
+const TRADEOFF: Property = Property::share("tradeoff_factor", 0.0)
+    .about("trade-off between fast and accurate masks; kept for compatibility");
+const DENSE: Property = Property::boolean("enforce_dense_masks_in_inference_models", true)
+    .about("kept for compatibility: masks are those of the model");
 
 const PROPERTIES_V1: &[Property] =
     &properties::<14>(CONFIDENCE, AGNOSTIC, &[NO_MODE, DECODE, TRADEOFF, DENSE]);

@@ -12,13 +12,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/json_parser@v1",
     summary: "Extracts fields of a JSON document written by a language model, one output each.",
     properties: &[
-        Property::value("raw_json", "text with a JSON document", Shape::Text)
+        Property::value("raw_json", Shape::Text)
+            .about("text with a JSON document")
             .kinds(&[Kind::LanguageModelOutput]),
-        Property::literal(
-            FIELDS,
-            "names of the fields; each is an output",
-            Shape::Texts(0),
-        ),
+        Property::literal(FIELDS, Shape::Texts(0)).about("names of the fields; each is an output"),
     ],
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),

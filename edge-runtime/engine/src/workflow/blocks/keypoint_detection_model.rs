@@ -5,13 +5,10 @@ use super::object_detection_model::{
 };
 use crate::workflow::block_api::prelude::*;
 
-const POINTS: Property = Property::share("keypoint_confidence", "minimum score of a keypoint", 0.0);
-const MODE: Property = Property::choice(
-    "confidence_mode",
-    "which minimum score to use: the model's own (default) or custom_confidence",
-    &["default", "custom"],
-    "default",
-);
+const POINTS: Property =
+    Property::share("keypoint_confidence", 0.0).about("minimum score of a keypoint");
+const MODE: Property = Property::choice("confidence_mode", &["default", "custom"], "default")
+    .about("which minimum score to use: the model's own (default) or custom_confidence");
 
 const PROPERTIES_V1: &[Property] = &properties::<12>(CONFIDENCE, AGNOSTIC, &[NO_MODE, POINTS]);
 const PROPERTIES_V3: &[Property] = &properties::<12>(CUSTOM_CONFIDENCE, AGNOSTIC, &[MODE, POINTS]);

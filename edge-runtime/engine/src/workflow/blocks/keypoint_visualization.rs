@@ -14,36 +14,28 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data(
-            "predictions",
-            "detections with keypoints",
-            &[Kind::Keypoints],
-        ),
+        Property::data("predictions", &[Kind::Keypoints]).about("detections with keypoints"),
         Property::choice(
             "annotator_type",
-            "whether to draw lines, points, or points with names",
             &["edge", "vertex", "vertex_label"],
             "edge",
         )
+        .about("whether to draw lines, points, or points with names")
         .literal_only(),
-        Property::text("color", "the colour", "#A351FB"),
-        Property::text("text_color", "colour of the names", "black"),
-        Property::number("text_scale", "size of the names", 0.5),
-        Property::integer(
-            "text_thickness",
-            "kept for compatibility: the weight of the text is fixed",
-            1,
-        ),
-        Property::integer("text_padding", "pixels around the names", 10),
-        Property::integer("thickness", "width of lines in pixels", 2),
-        Property::integer("radius", "radius of points in pixels", 10),
-        Property::optional(
-            "edges",
-            "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person \
-             in COCO",
-            Shape::List,
-        )
-        .not_null(),
+        Property::text("color", "#A351FB").about("the colour"),
+        Property::text("text_color", "black").about("colour of the names"),
+        Property::number("text_scale", 0.5).about("size of the names"),
+        Property::integer("text_thickness", 1)
+            .about("kept for compatibility: the weight of the text is fixed"),
+        Property::integer("text_padding", 10).about("pixels around the names"),
+        Property::integer("thickness", 2).about("width of lines in pixels"),
+        Property::integer("radius", 10).about("radius of points in pixels"),
+        Property::optional("edges", Shape::List)
+            .about(
+                "keypoints to join, as pairs of numbers from 1; by default the 17 points of a \
+                 person in COCO",
+            )
+            .not_null(),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -11,20 +11,13 @@ use crate::workflow::blocks::common::per_video::PerVideo;
 
 /// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
-    Property::value(
-        name,
-        "kept for compatibility: labels are scaled to the picture",
-        shape,
-    )
-    .or(default)
+    Property::value(name, shape)
+        .about("kept for compatibility: labels are scaled to the picture")
+        .or(default)
 }
 
-const TEXT: Property = Property::choice(
-    "text",
-    "what a label says",
-    &names_of(&LABEL_TEXTS),
-    "Class",
-);
+const TEXT: Property =
+    Property::choice("text", &names_of(&LABEL_TEXTS), "Class").about("content of a label");
 const POSITION: Property = look("text_position", ANCHORS, Or::Text("TOP_LEFT"));
 const COLOR: Property = look("text_color", Shape::Text, Or::Text("WHITE"));
 const SIZE_MODE: Property = look(

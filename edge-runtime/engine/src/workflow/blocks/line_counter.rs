@@ -9,21 +9,12 @@ use watchkeeper_vision::geometry::Point;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
 
-const LINE: Property = Property::value(
-    "line_segment",
-    "the two ends of the line, [[x, y], [x, y]] in pixels",
-    Shape::Points,
-);
-const ANCHOR: Property = Property::value(
-    "triggering_anchor",
-    "the point of the box that must cross; by default all four corners must",
-    ANCHORS,
-);
-const POINT: Property = Property::anchor(
-    "triggering_anchor",
-    "the point of the box that must cross; CENTER where the camera looks straight down",
-    "BOTTOM_CENTER",
-);
+const LINE: Property = Property::value("line_segment", Shape::Points)
+    .about("the two ends of the line, [[x, y], [x, y]] in pixels");
+const ANCHOR: Property = Property::value("triggering_anchor", ANCHORS)
+    .about("the point of the box that must cross; by default all four corners must");
+const POINT: Property = Property::anchor("triggering_anchor", "BOTTOM_CENTER")
+    .about("the point of the box that must cross; CENTER where the camera looks straight down");
 const IN: Output = Output::new("count_in", &[Kind::Integer]);
 const OUT: Output = Output::new("count_out", &[Kind::Integer]);
 
@@ -54,8 +45,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
         OUTPUTS,
     ),
     Manifest {
-        summary: "Counts tracked objects that cross a line, each way: by the foot of a box, with a dead band, \
-            over losses of sight and changes of track id.",
+        summary: "Counts tracked objects that cross a line, each way: by the foot of a box, with a \
+                  dead band, over losses of sight and changes of track id.",
         build: |_| Ok(stateful_instance(CrossingStep)),
         ..BASE.version(
             "watchkeeper/line_counter@v1",

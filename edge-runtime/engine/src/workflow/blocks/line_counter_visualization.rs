@@ -6,25 +6,19 @@ use crate::workflow::blocks::common::ink::Ink;
 
 /// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
-    Property::value(
-        name,
-        "kept for compatibility: the style of the line is fixed",
-        shape,
-    )
-    .or(default)
+    Property::value(name, shape)
+        .about("kept for compatibility: the style of the line is fixed")
+        .or(default)
 }
 
-const ENDS: Property = Property::value(
-    "zone",
-    "the two ends of the line, [[x, y], [x, y]] in pixels",
-    Shape::Points,
-);
+const ENDS: Property = Property::value("zone", Shape::Points)
+    .about("the two ends of the line, [[x, y], [x, y]] in pixels");
 const COLOR: Property = look("color", Shape::Text, Or::Text("#5bb573"));
 const THICKNESS: Property = look("thickness", INTEGER, Or::Int(2));
 const TEXT_THICKNESS: Property = look("text_thickness", INTEGER, Or::Int(1));
 const TEXT_SCALE: Property = look("text_scale", NUMBER, Or::Float(1.0));
-const COUNT_IN: Property = Property::integer("count_in", "crossings in", 0);
-const COUNT_OUT: Property = Property::integer("count_out", "crossings out", 0);
+const COUNT_IN: Property = Property::integer("count_in", 0).about("crossings in");
+const COUNT_OUT: Property = Property::integer("count_out", 0).about("crossings out");
 const OPACITY: Property = look("opacity", SHARE, Or::Float(0.3));
 
 const PEER: Manifest = Manifest {

@@ -13,11 +13,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::CONTENT,
         sink::FILE_TYPE,
         sink::OUTPUT_MODE,
-        Property::value(
-            "target_directory",
-            "folder of the files, within the folder configured for workflows",
-            Shape::Text,
-        ),
+        Property::value("target_directory", Shape::Text)
+            .about("folder of the files, within the folder configured for workflows"),
         sink::FILE_NAME_PREFIX,
         sink::MAX_ENTRIES,
     ],

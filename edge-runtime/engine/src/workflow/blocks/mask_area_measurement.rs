@@ -6,10 +6,11 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_area_measurement@v1",
-    summary: "Measures the area of detections in pixels and in square units, by the mask if there is one.",
+    summary: "Measures the area of detections in pixels and in square units, by the mask if there \
+              is one.",
     properties: &[
-        Property::data("predictions", "the detections", BOXES),
-        Property::number("pixels_per_unit", "pixels per unit of length", 1.0),
+        Property::data("predictions", BOXES).about("the detections"),
+        Property::number("pixels_per_unit", 1.0).about("pixels per unit of length"),
     ],
     outputs: &[Output::new("predictions", BOXES)],
     build: |_| Ok(Box::new(run)),

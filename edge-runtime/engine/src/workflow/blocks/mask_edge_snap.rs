@@ -15,47 +15,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Snaps the border of each mask to nearby edges of the picture, and shows these edges.",
     properties: &[
         IMAGE,
-        Property::data(
-            "segmentation",
-            "detections with masks",
-            &[Kind::InstanceSegmentation],
-        ),
-        Property::value(
-            "pixel_tolerance",
-            "maximum movement of a border in pixels, 1 to 100",
-            Shape::Integer(1, 100),
-        )
-        .or(Or::Int(15)),
-        Property::value(
-            "sigma",
-            "strength of an edge in standard deviations above its surroundings, 0.01 to 10",
-            Shape::Number(0.01, 10.0),
-        )
-        .or(Or::Float(1.0)),
-        Property::value(
+        Property::data("segmentation", &[Kind::InstanceSegmentation])
+            .about("detections with masks"),
+        Property::value_or("pixel_tolerance", Shape::Integer(1, 100), Or::Int(15))
+            .about("maximum movement of a border in pixels, 1 to 100"),
+        Property::value_or("sigma", Shape::Number(0.01, 10.0), Or::Float(1.0))
+            .about("strength of an edge in standard deviations above its surroundings, 0.01 to 10"),
+        Property::value_or(
             "min_contour_area",
-            "minimum area of an edge, 0 to 10000",
             Shape::Number(0.0, 10_000.0),
+            Or::Float(50.0),
         )
-        .or(Or::Float(50.0)),
-        Property::value(
-            "dilation_iterations",
-            "maximum gap in edges to close, 0 to 20",
-            Shape::Integer(0, 20),
-        )
-        .or(Or::Int(2)),
-        Property::value(
-            "boundary_band_width",
-            "distance from a border in which to look for edges, in pixels, 1 to 100",
-            Shape::Integer(1, 100),
-        )
-        .or(Or::Int(15)),
-        Property::value(
-            "adaptive_window_size",
-            "size of the surroundings of an edge in pixels, 3 to 201",
-            Shape::Integer(3, 201),
-        )
-        .or(Or::Int(41)),
+        .about("minimum area of an edge, 0 to 10000"),
+        Property::value_or("dilation_iterations", Shape::Integer(0, 20), Or::Int(2))
+            .about("maximum gap in edges to close, 0 to 20"),
+        Property::value_or("boundary_band_width", Shape::Integer(1, 100), Or::Int(15))
+            .about("distance from a border in which to look for edges, in pixels, 1 to 100"),
+        Property::value_or("adaptive_window_size", Shape::Integer(3, 201), Or::Int(41))
+            .about("size of the surroundings of an edge in pixels, 3 to 201"),
     ],
     outputs: &[
         Output::new("refined_segmentation", &[Kind::InstanceSegmentation]),

@@ -3,27 +3,20 @@
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
+const MASKS: Property = Property::data(
+    "predictions",
+    &[
+        Kind::InstanceSegmentation,
+        Kind::RleInstanceSegmentation,
+        Kind::SemanticSegmentation,
+    ],
+)
+.about("detections with masks");
+
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_visualization@v1",
     summary: "Fills the mask of each detection with its colour.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        Property::data(
-            "predictions",
-            "detections with masks",
-            &[
-                Kind::InstanceSegmentation,
-                Kind::RleInstanceSegmentation,
-                Kind::SemanticSegmentation,
-            ],
-        ),
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
-        drawing::OPACITY,
-    ],
+    properties: drawing::palette_properties![of MASKS; drawing::OPACITY],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];

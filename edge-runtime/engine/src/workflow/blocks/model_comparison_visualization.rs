@@ -15,23 +15,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data("predictions_a", "what the one found", ANY_DETECTIONS),
-        Property::text(
-            "color_a",
-            "colour of detections of the first model only",
-            "GREEN",
-        ),
-        Property::data("predictions_b", "what the other found", ANY_DETECTIONS),
-        Property::text(
-            "color_b",
-            "colour of detections of the second model only",
-            "RED",
-        ),
-        Property::text(
-            "background_color",
-            "colour of what neither detected",
-            "BLACK",
-        ),
+        Property::data("predictions_a", ANY_DETECTIONS).about("detections of the first model"),
+        Property::text("color_a", "GREEN").about("colour of detections of the first model only"),
+        Property::data("predictions_b", ANY_DETECTIONS).about("detections of the second model"),
+        Property::text("color_b", "RED").about("colour of detections of the second model only"),
+        Property::text("background_color", "BLACK").about("colour of what neither detected"),
         drawing::OPACITY.or(Or::Float(0.7)),
     ],
     build: |_| Ok(Box::new(run)),

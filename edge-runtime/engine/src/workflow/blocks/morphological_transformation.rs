@@ -6,19 +6,16 @@ use watchkeeper_vision::imaging::{self, Plane};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::picture_filter::{self, KERNELS};
 
-const KERNEL_SIZE: Property = Property::integer("kernel_size", "size of the kernel in pixels", 5);
-const OPERATION: Property = Property::choice(
-    "operation",
-    "the operation",
-    &names_of(&OPERATIONS),
-    "Closing",
-);
+const KERNEL_SIZE: Property =
+    Property::integer("kernel_size", 5).about("size of the kernel in pixels");
+const OPERATION: Property =
+    Property::choice("operation", &names_of(&OPERATIONS), "Closing").about("the operation");
 const OPERATION_V2: Property = Property::choice(
     "operation",
-    "the operation",
     &names_of(&OPERATIONS_V2),
     "Opening then Closing",
-);
+)
+.about("the operation");
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/morphological_transformation@v1",

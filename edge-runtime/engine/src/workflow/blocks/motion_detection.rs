@@ -7,7 +7,7 @@ use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{around, perimeter, simplified};
 
-use super::background_subtraction::{look, of_video};
+use super::background_subtraction::{learner, look};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::block_api::shape::MAX_POINTS;
 use crate::workflow::blocks::common::per_video::PerVideo;
@@ -18,13 +18,22 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Detects motion against a learned background, and when it starts.",
     properties: &[
         IMAGE,
-        Property::count("minimum_contour_area", "minimum area in square pixels", 200),
-        Property::count("morphological_kernel_size", "size of specks to ignore, in pixels", 3),
-        Property::count("threshold", "minimum difference from the background, in squared standard deviations", 16),
-        Property::count("history", "number of frames from which the background is learned", 30),
-        Property::optional("detection_zone", "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere", TEXT_OR_POINTS).kinds(&[Kind::Zone, Kind::ListOfValues])
-        .not_null(),
-        Property::boolean("suppress_first_detections", "whether to report nothing before the background is learned", true),
+        Property::count("minimum_contour_area", 200).about("minimum area in square pixels"),
+        Property::count("morphological_kernel_size", 3)
+            .about("size of specks to ignore, in pixels"),
+        Property::count("threshold", 16)
+            .about("minimum difference from the background, in squared standard deviations"),
+        Property::count("history", 30)
+            .about("number of frames from which the background is learned"),
+        Property::optional("detection_zone", TEXT_OR_POINTS)
+            .about(
+                "zone of interest: corners [[x, y], …], or the same as JSON text; by default \
+                 everywhere",
+            )
+            .kinds(&[Kind::Zone, Kind::ListOfValues])
+            .not_null(),
+        Property::boolean("suppress_first_detections", true)
+            .about("whether to report nothing before the background is learned"),
     ],
     outputs: &[
         Output::new("motion", &[Kind::Boolean]),
@@ -39,31 +48,39 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Motion;
 
 /// State of one video.
-#[derive(Default)]
-struct Backgrounds {
-    backgrounds: PerVideo<Background>,
-    moved: PerVideo<MotionState>,
-}
-
-#[derive(Debug, Default)]
-struct MotionState {
+struct Watched {
+    background: Background,
+    /// Frames from which it was learned.
     frames: i64,
     moved: bool,
 }
 
+impl Watched {
+    fn new(size: [u32; 2]) -> Result<Self, String> {
+        Ok(Self {
+            background: learner(size)?,
+            frames: 0,
+            moved: false,
+        })
+    }
+}
+
 impl Stateful for Motion {
-    type State = Unsaved<Backgrounds>;
+    type State = Unsaved<PerVideo<Watched>>;
 
     fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
         let zone = zone(call.arg(arg!("detection_zone")))?;
         let history = call.integer(arg!("history"))?;
-        let background = of_video(&mut learned.0.backgrounds, image)?;
-        let mask = look(background, image, history, call.number(arg!("threshold"))?);
-        let seen = learned
-            .0
-            .moved
-            .get(&image.meta.video_identifier, || Ok(MotionState::default()))?;
+        let size = image.size();
+        let videos = &mut learned.0;
+        let seen = videos.get(&image.meta.video_identifier, || Watched::new(size))?;
+        // The first pictures of another size would all be motion.
+        if seen.background.size() != size {
+            *seen = Watched::new(size)?;
+        }
+        let threshold = call.number(arg!("threshold"))?;
+        let mask = look(&mut seen.background, image, history, threshold);
         call.put(0, false);
         call.put(1, false);
         call.put(2, Detections::none([0, 0]));
@@ -74,7 +91,6 @@ impl Stateful for Motion {
         }
         let kernel = call.clamped(arg!("morphological_kernel_size"), KERNELS)?;
         let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
-        let size = image.size();
         let shape = Bitmap::from_fn(size, |x, y| {
             mask.data.get(y * mask.width + x).is_some_and(|v| *v > 0)
         });
@@ -162,4 +178,26 @@ fn zone(value: &Value) -> Result<Option<Vec<Point>>, String> {
     points
         .map(Some)
         .ok_or_else(|| format!("detection_zone has to be 3 to {MAX_POINTS} points [x, y]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    #[test]
+    fn pictures_of_another_size_are_learned_first() {
+        let step = json!({
+            "type": "roboflow_core/motion_detection@v1", "image": "$inputs.image", "history": 2
+        });
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let sizes = [[64, 48], [64, 48], [64, 48], [32, 24], [32, 24], [32, 24]];
+        for (number, size) in (0..).zip(sizes) {
+            let out = bench.feed(&[("image", picture(number, size, |_, _| [90; 3]))]);
+            let out = out.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(out["motion"], false, "picture {number}");
+        }
+    }
 }

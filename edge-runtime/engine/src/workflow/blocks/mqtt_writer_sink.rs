@@ -15,22 +15,35 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_enterprise/mqtt_writer_sink@v1",
     summary: "Publishes a text to an MQTT broker, such as that of a building or a machine.",
     properties: &[
-        Property::value("host", "host name or address of the broker", Shape::Text),
-        Property::value("port", "port of the broker", PORT).kinds(&[Kind::Integer]),
-        Property::value("topic", "topic of the message, without wildcards", Shape::Text),
-        Property::value("message", "what it says", Shape::Text),
-        Property::value("qos", "0: sent once; 1 and 2: retried until the broker acknowledges it", Shape::Integer(0, 2))
-        .or(Or::Int(0)),
-        Property::boolean("retain", "whether the broker retains it for later subscribers", false),
-        Property::value("timeout", "timeout of the broker in seconds; at least 5, or 15 with acknowledgement, doubled after each failure", POSITIVE)
-        .or(Or::Float(0.5)),
-        Property::optional("username", "user name at the broker", Shape::Text),
+        Property::value("host", Shape::Text).about("host name or address of the broker"),
+        Property::value("port", PORT)
+            .about("port of the broker")
+            .kinds(&[Kind::Integer]),
+        Property::value("topic", Shape::Text).about("topic of the message, without wildcards"),
+        Property::value("message", Shape::Text).about("text of the message"),
+        Property::value_or("qos", Shape::Integer(0, 2), Or::Int(0))
+            .about("0: sent once; 1 and 2: retried until the broker acknowledges it"),
+        Property::boolean("retain", false)
+            .about("whether the broker retains it for later subscribers"),
+        Property::value_or("timeout", POSITIVE, Or::Float(0.5)).about(
+            "timeout of the broker in seconds; at least 5, or 15 with acknowledgement, doubled \
+             after each failure",
+        ),
+        Property::optional("username", Shape::Text).about("user name at the broker"),
         // An extension of the peer's block: a password may be a secret.
-        Property::optional("password", "password of that user, or a secret; without tls it is sent unencrypted, which is \
-            a warning", Shape::Text).kinds(&[Kind::Text, Kind::Secret]),
-        Property::boolean("fail_fast", "whether the step fails if the message is not queued, instead of reporting it in its outputs", false),
+        Property::optional("password", Shape::Text)
+            .about(
+                "password of that user, or a secret; without tls it is sent unencrypted, which is \
+                 a warning",
+            )
+            .kinds(&[Kind::Text, Kind::Secret]),
+        Property::boolean("fail_fast", false).about(
+            "whether the step fails if the message is not queued, instead of reporting it in its \
+             outputs",
+        ),
         // An extension of the peer's block, which has no TLS.
-        Property::optional("tls", "whether the connection is TLS; null: at port 8883", Shape::Boolean),
+        Property::optional("tls", Shape::Boolean)
+            .about("whether the connection is TLS; null: at port 8883"),
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Publish)),

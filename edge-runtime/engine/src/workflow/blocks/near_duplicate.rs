@@ -14,22 +14,16 @@ const MAX_MEMORY: i64 = 32;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/near_duplicate@v1",
-    summary: "Recognises a picture that shows what an earlier one of its video showed, also in another size or light, blurred \
-        or cropped by a tenth: `similarity` to the most similar one from 0 to 1, `is_duplicate` from the threshold on. Only \
-        pictures that are no duplicates are remembered.",
+    summary: "Recognises a picture that shows what an earlier one of its video showed, also in \
+              another size or light, blurred or cropped by a tenth: `similarity` to the most \
+              similar one from 0 to 1, `is_duplicate` from the threshold on. Only pictures that \
+              are no duplicates are remembered.",
     properties: &[
         FRAME,
-        Property::share(
-            "threshold",
-            "least similarity of a duplicate, from 0 to 1",
-            SIMILAR,
-        ),
-        Property::literal(
-            "memory",
-            "number of pictures remembered, from 1 to 32; the oldest is dropped",
-            Shape::Integer(1, MAX_MEMORY),
-        )
-        .or(Or::Int(8)),
+        Property::share("threshold", SIMILAR).about("least similarity of a duplicate, from 0 to 1"),
+        Property::literal("memory", Shape::Integer(1, MAX_MEMORY))
+            .about("number of pictures remembered, from 1 to 32; the oldest is dropped")
+            .or(Or::Int(8)),
     ],
     outputs: &[
         Output::new("is_duplicate", &[Kind::Boolean]),

@@ -9,60 +9,36 @@ use crate::workflow::block_api::host::{ClassNames, DetectRequest};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
 
-pub(super) const MODEL: Property = Property::value(
-    "model_id",
-    "model: a name from the zoo, or one of the platform's",
-    Shape::Text,
-)
-.kinds(&[Kind::RoboflowModelId]);
-pub(super) const CONFIDENCE: Property = Property::share("confidence", "minimum score", 0.4);
-pub(super) const CUSTOM_CONFIDENCE: Property =
-    Property::share("custom_confidence", "minimum score, in mode custom", 0.4).nullable();
-pub(super) const MODE: Property = Property::choice(
-    "confidence_mode",
-    "which minimum score to use: the model's own (best, default) or custom_confidence",
-    &["best", "default", "custom"],
-    "best",
-);
+pub(super) const MODEL: Property = Property::value("model_id", Shape::Text)
+    .about("model: a name from the zoo, or one of the platform's")
+    .kinds(&[Kind::RoboflowModelId]);
+pub(super) const CONFIDENCE: Property = Property::share("confidence", 0.4).about("minimum score");
+pub(super) const CUSTOM_CONFIDENCE: Property = Property::share("custom_confidence", 0.4)
+    .about("minimum score, in mode custom")
+    .nullable();
+pub(super) const MODE: Property =
+    Property::choice("confidence_mode", &["best", "default", "custom"], "best")
+        .about("which minimum score to use: the model's own (best, default) or custom_confidence");
 /// Takes the place of [`MODE`] in versions without it that have properties after it.
-pub(super) const NO_MODE: Property = Property::literal(
-    "confidence_mode",
-    "kept for compatibility: the minimum score is `confidence`",
-    Shape::Any,
-)
-.or(Or::Null);
-const CLASSES: Property = Property::optional(
-    "class_filter",
-    "only objects of these classes",
-    Shape::Texts(0),
-);
-const IOU: Property = Property::share(
-    "iou_threshold",
-    "overlap above which the weaker of two boxes is dropped",
-    0.3,
-);
-const MAX_DETECTIONS: Property = Property::count("max_detections", "maximum number of boxes", 300);
-pub(super) const AGNOSTIC: Property = Property::boolean(
-    "class_agnostic_nms",
-    "whether boxes of different classes suppress each other",
-    false,
-);
-const CANDIDATES: Property = Property::count(
-    "max_candidates",
-    "maximum number of boxes before suppression; kept for compatibility",
-    3000,
-);
-pub(super) const NO_LEARNING: Property = Property::boolean(
-    "disable_active_learning",
-    "kept for compatibility: nothing is ever uploaded",
-    true,
-);
-pub(super) const LEARNING_TARGET: Property = Property::optional(
-    "active_learning_target_dataset",
-    "kept for compatibility: nothing is ever uploaded",
-    Shape::Text,
-)
-.kinds(&[Kind::RoboflowProject]);
+pub(super) const NO_MODE: Property = Property::literal("confidence_mode", Shape::Any)
+    .about("kept for compatibility: the minimum score is `confidence`")
+    .or(Or::Null);
+const CLASSES: Property =
+    Property::optional("class_filter", Shape::Texts(0)).about("only objects of these classes");
+const IOU: Property = Property::share("iou_threshold", 0.3)
+    .about("overlap above which the weaker of two boxes is dropped");
+const MAX_DETECTIONS: Property =
+    Property::count("max_detections", 300).about("maximum number of boxes");
+pub(super) const AGNOSTIC: Property = Property::boolean("class_agnostic_nms", false)
+    .about("whether boxes of different classes suppress each other");
+const CANDIDATES: Property = Property::count("max_candidates", 3000)
+    .about("maximum number of boxes before suppression; kept for compatibility");
+pub(super) const NO_LEARNING: Property = Property::boolean("disable_active_learning", true)
+    .about("kept for compatibility: nothing is ever uploaded");
+pub(super) const LEARNING_TARGET: Property =
+    Property::optional("active_learning_target_dataset", Shape::Text)
+        .about("kept for compatibility: nothing is ever uploaded")
+        .kinds(&[Kind::RoboflowProject]);
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::ObjectDetection]);
 

@@ -43,14 +43,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/easy_ocr@v1",
         properties: &[
             IMAGES,
-            Property::choice("language", "language of the text", LANGUAGES, "English")
+            Property::choice("language", LANGUAGES, "English")
+                .about("language of the text")
                 .literal_only(),
-            Property::boolean(
-                "quantize",
-                "kept for compatibility: the precision is that of the model file",
-                false,
-            )
-            .literal_only(),
+            Property::boolean("quantize", false)
+                .about("kept for compatibility: the precision is that of the model file")
+                .literal_only(),
         ],
         model: easy_ocr,
         build: |setup| Read::for_model(easy_ocr, setup.literals),
@@ -60,20 +58,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/pp_ocr@v1",
         properties: &[
             IMAGES,
-            Property::choice(
-                "text_detection",
-                "size of the model that detects lines",
-                SIZES,
-                "small",
-            )
-            .literal_only(),
-            Property::choice(
-                "text_recognition",
-                "size of the model that reads them",
-                SIZES,
-                "small",
-            )
-            .literal_only(),
+            Property::choice("text_detection", SIZES, "small")
+                .about("size of the model that detects lines")
+                .literal_only(),
+            Property::choice("text_recognition", SIZES, "small")
+                .about("size of the model that reads them")
+                .literal_only(),
         ],
         model: pp_ocr,
         build: |setup| Read::for_model(pp_ocr, setup.literals),

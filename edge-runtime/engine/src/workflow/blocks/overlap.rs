@@ -10,19 +10,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap@v1",
     summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
     properties: &[
-        Property::data("predictions", "the boxes", BOXES),
+        Property::data("predictions", BOXES).about("the boxes"),
         Property::choice(
             "overlap_type",
-            "whether the centre must lie in the other box, or any part of it",
             &["Center Overlap", "Any Overlap"],
             "Center Overlap",
         )
+        .about("whether the centre must lie in the other box, or any part of it")
         .literal_only(),
-        Property::literal(
-            "overlap_class_name",
-            "the class of the boxes to overlap, which are not kept themselves",
-            Shape::Text,
-        ),
+        Property::literal("overlap_class_name", Shape::Text)
+            .about("the class of the boxes to overlap, which are not kept themselves"),
     ],
     outputs: &[Output::new("overlaps", &[Kind::ObjectDetection])],
     build: |_| Ok(Box::new(run)),

@@ -10,17 +10,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",
     summary: "Measures which detections cover which others, and the covered share.",
     properties: &[
-        Property::data(
-            "reference_predictions",
-            "the detections that are covered",
-            BOXES,
-        ),
-        Property::data(
-            "candidate_predictions",
-            "the detections that cover them",
-            BOXES,
-        ),
-        Property::share("min_overlap", "minimum covered share to report", 0.1),
+        Property::data("reference_predictions", BOXES).about("the detections that are covered"),
+        Property::data("candidate_predictions", BOXES).about("the detections that cover them"),
+        Property::share("min_overlap", 0.1).about("minimum covered share to report"),
     ],
     outputs: &[Output::new("overlaps", &[Kind::DetectionsOverlaps])],
     build: |_| Ok(Box::new(run)),

@@ -8,19 +8,14 @@ use watchkeeper_vision::geometry::Point;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
 
-const TRIGGERING_ANCHOR: Property = Property::anchor(
-    "triggering_anchor",
-    "point of the box that follows the path",
-    "CENTER",
-);
-const REFERENCE_PATH: Property = Property::value(
-    "reference_path",
-    "the path, [[x, y], …] in pixels",
-    Shape::Points,
-);
+const TRIGGERING_ANCHOR: Property =
+    Property::anchor("triggering_anchor", "CENTER").about("point of the box that follows the path");
+const REFERENCE_PATH: Property =
+    Property::value("reference_path", Shape::Points).about("the path, [[x, y], …] in pixels");
 const V1: Manifest = Manifest {
     name: "roboflow_core/path_deviation_analytics@v1",
-    summary: "Measures how far each tracked object deviates from a path, by the discrete Fréchet distance.",
+    summary: "Measures how far each tracked object deviates from a path, by the discrete Fréchet \
+              distance.",
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
     build: |_| Ok(stateful_instance(Deviation)),

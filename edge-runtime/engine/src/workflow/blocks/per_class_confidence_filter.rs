@@ -6,18 +6,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/per_class_confidence_filter@v1",
     summary: "Keeps detections with the minimum score of their class.",
     properties: &[
-        Property::data("predictions", "the detections", DETECTIONS),
-        Property::value(
-            "class_thresholds",
-            "minimum score of each class",
-            Shape::Dict,
-        )
-        .kinds(&[Kind::Dictionary]),
-        Property::fraction(
-            "default_threshold",
-            "minimum score of all other classes",
-            0.3,
-        ),
+        Property::data("predictions", DETECTIONS).about("the detections"),
+        Property::value("class_thresholds", Shape::Dict)
+            .about("minimum score of each class")
+            .kinds(&[Kind::Dictionary]),
+        Property::fraction("default_threshold", 0.3).about("minimum score of all other classes"),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],

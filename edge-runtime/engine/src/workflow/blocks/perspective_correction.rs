@@ -13,23 +13,25 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/perspective_correction@v1",
-    summary: "Transforms a part of the picture with four corners, such as a floor, and the detections on it, to a rectangle.",
+    summary: "Transforms a part of the picture with four corners, such as a floor, and the \
+              detections on it, to a rectangle.",
     properties: &[
-        Property::data("predictions", "the detections to transform too", BOXES).or(Or::Null),
-        Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]),
-        Property::value(
-            "perspective_polygons",
+        Property::data("predictions", BOXES)
+            .about("the detections to transform too")
+            .or(Or::Null),
+        Property::data("images", &[Kind::Image])
+            .about("the pictures")
+            .alias(&["image"]),
+        Property::value("perspective_polygons", Shape::Points).about(
             "the four corners [[x, y], …], or several such polygons of which the largest is used",
-            Shape::Points,
         ),
-        Property::integer("transformed_rect_width", "width of the rectangle", 1000),
-        Property::integer("transformed_rect_height", "height of the rectangle", 1000),
-        Property::text(
-            "extend_perspective_polygon_by_detections_anchor",
-            "a point of the box: the part is extended to hold that of every detection; ALL for all corners",
-            "",
+        Property::integer("transformed_rect_width", 1000).about("width of the rectangle"),
+        Property::integer("transformed_rect_height", 1000).about("height of the rectangle"),
+        Property::text("extend_perspective_polygon_by_detections_anchor", "").about(
+            "a point of the box: the part is extended to hold that of every detection; ALL for all \
+             corners",
         ),
-        Property::boolean("warp_image", "whether to transform the picture too", false),
+        Property::boolean("warp_image", false).about("whether to transform the picture too"),
     ],
     outputs: &[
         Output::new("corrected_coordinates", BOXES),

@@ -10,8 +10,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Counts the pixels of a colour, within a tolerance.",
     properties: &[
         IMAGE,
-        Property::value("target_color", "the colour", COLOR).kinds(&[Kind::Text, Kind::RgbColor]),
-        Property::integer("tolerance", "tolerance of red, green and blue", 10),
+        Property::value("target_color", COLOR)
+            .about("the colour")
+            .kinds(&[Kind::Text, Kind::RgbColor]),
+        Property::integer("tolerance", 10).about("tolerance of red, green and blue"),
     ],
     outputs: &[Output::new("matching_pixels_count", &[Kind::Integer])],
     build: |_| Ok(Box::new(run)),

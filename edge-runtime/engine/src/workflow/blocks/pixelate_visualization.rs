@@ -15,7 +15,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         drawing::PREDICTIONS,
-        Property::integer("pixel_size", "size of the squares in pixels", 20),
+        Property::integer("pixel_size", 20).about("size of the squares in pixels"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -6,16 +6,7 @@ use crate::workflow::blocks::common::drawing;
 const V1: Manifest = Manifest {
     name: "roboflow_core/polygon_visualization@v1",
     summary: "Draws the outline of the mask of each detection.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::MASKS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
-        drawing::THICKNESS,
-    ],
+    properties: drawing::palette_properties![of drawing::MASKS; drawing::THICKNESS],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 };

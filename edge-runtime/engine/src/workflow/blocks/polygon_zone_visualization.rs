@@ -6,13 +6,10 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
 
-const ZONE: Property = Property::value(
-    "zone",
-    "corners of the zone, [[x, y], …] in pixels",
-    Shape::Points,
-);
-const COLOR: Property = Property::text("color", "colour of the zone", "#5bb573");
-const OPACITY: Property = Property::share("opacity", "opacity of the fill", 0.3);
+const ZONE: Property =
+    Property::value("zone", Shape::Points).about("corners of the zone, [[x, y], …] in pixels");
+const COLOR: Property = Property::text("color", "#5bb573").about("colour of the zone");
+const OPACITY: Property = Property::share("opacity", 0.3).about("opacity of the fill");
 
 const PEER: Manifest = Manifest {
     name: "roboflow_core/polygon_zone_visualization@v1",
@@ -33,12 +30,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
             COLOR,
             OPACITY,
             drawing::LABEL,
-            Property::data(
-                "detections",
-                "the objects in the zone, to count: result of a time-in-zone step",
-                ANY_DETECTIONS,
-            )
-            .or(Or::Null),
+            Property::data("detections", ANY_DETECTIONS)
+                .about("the objects in the zone, to count: result of a time-in-zone step")
+                .or(Or::Null),
         ],
         ..PEER
     },

@@ -5,10 +5,11 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",
-    summary: "Computes a value from another one, such as the number of detections, their classes, or the size of a picture.",
+    summary: "Computes a value from another one, such as the number of detections, their classes, \
+              or the size of a picture.",
     properties: &[
-        Property::data("data", "the value to begin with", &[Kind::Any]),
-        Property::literal("operations", "what to do with it", OPERATIONS),
+        Property::data("data", &[Kind::Any]).about("the value to begin with"),
+        Property::literal("operations", OPERATIONS).about("operations to apply to it"),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |setup| {

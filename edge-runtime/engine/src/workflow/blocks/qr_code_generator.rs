@@ -25,17 +25,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/qr_code_generator@v1",
     summary: "Generates the QR code of a text as a picture.",
     properties: &[
-        Property::value("text", "what the code says", Shape::Text),
-        Property::integer("border", "empty modules around the code, up to 100", 4),
-        Property::text("fill_color", "colour of the code", "BLACK"),
-        Property::text("back_color", "colour around it", "WHITE"),
-        Property::choice(
-            "error_correct",
-            "level of error correction",
-            &names_of(&SPARE),
-            SPARE[1].0,
-        )
-        .literal_only(),
+        Property::value("text", Shape::Text).about("content of the code"),
+        Property::integer("border", 4).about("empty modules around the code, up to 100"),
+        Property::text("fill_color", "BLACK").about("colour of the code"),
+        Property::text("back_color", "WHITE").about("colour around it"),
+        Property::choice("error_correct", &names_of(&SPARE), SPARE[1].0)
+            .about("level of error correction")
+            .literal_only(),
     ],
     outputs: &[Output::new("qr_code", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),

@@ -7,22 +7,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Runs the next steps at most once per interval.",
     role: Role::Flow,
     properties: &[
-        Property::literal(
-            "cooldown_seconds",
-            "minimum time between two runs",
-            Shape::Number(0.0, f64::INFINITY),
-        )
-        .or(Or::Float(1.0)),
-        Property::data("depends_on", "what has to be there first", &[Kind::Any]),
-        Property::literal("next_steps", "the steps that go on", Shape::Steps),
-        Property::value(
-            "video_reference_image",
-            "the frame whose video time is used instead of the clock",
-            Shape::Selector,
-        )
-        .kinds(&[Kind::Image])
-        .inputs_only()
-        .or(Or::Null),
+        Property::literal("cooldown_seconds", Shape::Number(0.0, f64::INFINITY))
+            .about("minimum time between two runs")
+            .or(Or::Float(1.0)),
+        Property::data("depends_on", &[Kind::Any])
+            .about("output that must exist before the next steps run"),
+        Property::literal("next_steps", Shape::Steps).about("the steps that go on"),
+        Property::optional("video_reference_image", Shape::Selector)
+            .about("the frame whose video time is used instead of the clock")
+            .kinds(&[Kind::Image])
+            .inputs_only(),
     ],
     outputs: &[],
     build: |_| Ok(stateful_instance(Limiter)),

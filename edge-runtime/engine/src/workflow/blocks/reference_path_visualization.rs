@@ -11,12 +11,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::value(
-            "reference_path",
-            "the path, [[x, y], …] in pixels",
-            Shape::Points,
-        ),
-        Property::text("color", "the colour", "#5bb573"),
+        Property::value("reference_path", Shape::Points).about("the path, [[x, y], …] in pixels"),
+        Property::text("color", "#5bb573").about("the colour"),
         Property {
             shape: COUNT,
             ..drawing::THICKNESS

@@ -7,7 +7,6 @@
 //! - State of a video: its timeline, of bounded length, and small copies of the frames of one run;
 //!   for few videos at a time.
 
-use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use watchkeeper_vision::shrink;
 use super::object_detection_model::MODEL;
 use crate::workflow::block_api::host::{ClassScore, RunWanted};
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::values::image::{ImageValue, RgbPixels};
 
 /// Maximum actions per video; beyond it, those that ended first are evicted.
@@ -33,19 +33,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Actions),
     properties: &[
         IMAGES,
-        Property::optional("class_filter", "only these classes", Shape::Texts(0)),
+        Property::optional("class_filter", Shape::Texts(0)).about("only these classes"),
         MODEL,
         Property::optional(
             "confidence",
-            "minimum score of an action; best, default and null mean the model's own",
             Shape::OneOf(&[SHARE, Shape::Choice(&["best", "default"])]),
         )
+        .about("minimum score of an action; best, default and null mean the model's own")
         .kinds(&[Kind::Float, Kind::Text]),
-        Property::optional(
-            "stride_seconds",
-            "seconds between two runs; by default the duration of a run",
-            NUMBER,
-        ),
+        Property::optional("stride_seconds", NUMBER)
+            .about("seconds between two runs; by default the duration of a run"),
     ],
     outputs: &[
         Output::new("timeline", &[Kind::ActionRecognition]),
@@ -96,8 +93,6 @@ struct Action {
 /// State of one video.
 #[derive(Debug, Default)]
 struct Video {
-    /// Count of all frames when it was last seen.
-    turn: u64,
     last_number: u64,
     /// The settings: another filter, stride or model resets the video.
     asked: Option<(String, Vec<String>, f64)>,
@@ -111,30 +106,8 @@ struct Video {
     timeline: Value,
 }
 
-/// State of all videos of a step.
-#[derive(Debug, Default)]
-struct Videos {
-    turns: u64,
-    by_name: BTreeMap<Arc<str>, Video>,
-}
-
-impl Videos {
-    fn of(&mut self, name: &Arc<str>) -> &mut Video {
-        self.turns += 1;
-        if !self.by_name.contains_key(name) && self.by_name.len() >= MAX_VIDEOS {
-            let oldest = self.by_name.iter().min_by_key(|(_, video)| video.turn);
-            if let Some(oldest) = oldest.map(|(name, _)| Arc::clone(name)) {
-                self.by_name.remove(&oldest);
-            }
-        }
-        let video = self.by_name.entry(Arc::clone(name)).or_default();
-        video.turn = self.turns;
-        video
-    }
-}
-
 impl Stateful for Watch {
-    type State = Unsaved<Videos>;
+    type State = Unsaved<PerVideo<Video, MAX_VIDEOS>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("images"))?;
@@ -153,13 +126,13 @@ impl Stateful for Watch {
         let window = wanted.frames as f64 / wanted.fps;
         let stride = call.optional(arg!("stride_seconds"), Call::number)?;
         let stride = stride.map_or(Ok(window), check_stride)?;
-        let video = videos.0.of(&image.meta.video_identifier);
+        let video = videos
+            .0
+            .get(&image.meta.video_identifier, || Ok(Video::default()))?;
         let asked = (model_id.to_owned(), classes.clone(), stride);
         let number = image.meta.frame_number;
         if video.asked.as_ref() != Some(&asked) || number < video.last_number {
-            let turn = video.turn;
             *video = Video {
-                turn,
                 asked: Some(asked),
                 ..Video::default()
             };

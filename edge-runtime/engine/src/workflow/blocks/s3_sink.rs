@@ -14,15 +14,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::CONTENT,
         sink::FILE_TYPE,
         sink::OUTPUT_MODE,
-        Property::value("bucket_name", "name of the bucket", Shape::Text),
-        Property::text("s3_prefix", "prefix of object keys", ""),
+        Property::value("bucket_name", Shape::Text).about("name of the bucket"),
+        Property::text("s3_prefix", "").about("prefix of object keys"),
         sink::FILE_NAME_PREFIX,
         sink::MAX_ENTRIES,
-        Property::optional("aws_access_key_id", "id of the access key", Shape::Text)
+        Property::optional("aws_access_key_id", Shape::Text)
+            .about("id of the access key")
             .kinds(&[Kind::Secret, Kind::Text]),
-        Property::optional("aws_secret_access_key", "the access key", Shape::Text)
+        Property::optional("aws_secret_access_key", Shape::Text)
+            .about("the access key")
             .kinds(&[Kind::Secret, Kind::Text]),
-        Property::optional("aws_region", "region of the bucket", Shape::Text),
+        Property::optional("aws_region", Shape::Text).about("region of the bucket"),
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Save)),

@@ -24,25 +24,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Prompted),
     properties: &[
         IMAGES,
-        Property::data(
-            "boxes",
-            "the objects to segment; by default the main object of the picture",
-            DETECTIONS,
-        )
-        .or(Or::Null),
+        Property::data("boxes", DETECTIONS)
+            .about("the objects to segment; by default the main object of the picture")
+            .or(Or::Null),
         version(VERSIONS, "hiera_tiny"),
-        Property::number(
-            "threshold",
-            "minimum quality of a mask, as estimated by the model",
-            0.0,
-        ),
-        Property::value(
-            "multimask_output",
-            "whether a box may mean a part of the object; the best of several masks is used then",
-            Shape::Boolean,
-        )
-        .nullable()
-        .or(Or::Bool(true)),
+        Property::number("threshold", 0.0)
+            .about("minimum quality of a mask, as estimated by the model"),
+        Property::value_or("multimask_output", Shape::Boolean, Or::Bool(true))
+            .about(
+                "whether a box may mean a part of the object; the best of several masks is used \
+                 then",
+            )
+            .nullable(),
     ],
     outputs: &[Output::new("predictions", &[Kind::InstanceSegmentation])],
     batch: &["images", "boxes"],
@@ -67,7 +60,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let most = (MAX_PIXELS / each).max(1);
     if boxes.len() as u64 > most {
         return Err(format!(
-            "{} boxes are more than the {most} masks possible for a picture of {width}x{height}; filter the boxes, or reduce the picture, before this step",
+            "{} boxes are more than the {most} masks possible for a picture of {width}x{height}; \
+             filter the boxes, or reduce the picture, before this step",
             boxes.len()
         ));
     }
@@ -94,7 +88,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             let bbox = around(&outline);
             if found.boxes.len() == MAX_PARTS {
                 return Err(format!(
-                    "the masks have more than {MAX_PARTS} parts; the model does not fit such a picture"
+                    "the masks have more than {MAX_PARTS} parts; the model does not fit such a \
+                     picture"
                 ));
             }
             let score = said.confidence.clamp(0.0, 1.0);

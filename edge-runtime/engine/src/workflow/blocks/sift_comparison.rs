@@ -14,7 +14,8 @@ use crate::workflow::blocks::common::sift_points::Found;
 use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::value::Array;
 
-const ENOUGH: Property = Property::count("good_matches_threshold", "minimum number of matches", 50);
+const ENOUGH: Property =
+    Property::count("good_matches_threshold", 50).about("minimum number of matches");
 const RATIO: (&str, &str) = (
     "ratio_threshold",
     "ratio test: a match counts if its distance is below this share of the second nearest",
@@ -32,43 +33,34 @@ pub(super) const BLOCKS: &[Manifest] = &[
     BASE.version(
         "roboflow_core/sift_comparison@v1",
         &[
-            Property::data(
-                "descriptor_1",
-                "keypoints of the first picture",
-                &[Kind::NumpyArray],
-            ),
-            Property::data("descriptor_2", "points of the other", &[Kind::NumpyArray]),
+            Property::data("descriptor_1", &[Kind::NumpyArray])
+                .about("keypoints of the first picture"),
+            Property::data("descriptor_2", &[Kind::NumpyArray]).about("points of the other"),
             ENOUGH,
-            Property::value(RATIO.0, RATIO.1, NUMBER)
-                .kinds(&[Kind::Integer])
-                .or(Or::Float(0.7)),
+            Property::value_or(RATIO.0, NUMBER, Or::Float(0.7))
+                .about(RATIO.1)
+                .kinds(&[Kind::Integer]),
         ],
         &[COUNT, MATCH],
     ),
     BASE.version(
         "roboflow_core/sift_comparison@v2",
         &[
-            Property::data(
-                "input_1",
-                "the first picture, or its keypoints",
-                &[Kind::Image, Kind::NumpyArray],
-            ),
-            Property::data(
-                "input_2",
-                "the second picture, or its keypoints",
-                &[Kind::Image, Kind::NumpyArray],
-            ),
+            Property::data("input_1", &[Kind::Image, Kind::NumpyArray])
+                .about("the first picture, or its keypoints"),
+            Property::data("input_2", &[Kind::Image, Kind::NumpyArray])
+                .about("the second picture, or its keypoints"),
             ENOUGH,
-            Property::value(RATIO.0, RATIO.1, NUMBER)
-                .kinds(&[Kind::FloatZeroToOne])
-                .or(Or::Float(0.7)),
+            Property::value_or(RATIO.0, NUMBER, Or::Float(0.7))
+                .about(RATIO.1)
+                .kinds(&[Kind::FloatZeroToOne]),
             Property::choice(
                 "matcher",
-                "kept for compatibility: matches are exact",
                 &["FlannBasedMatcher", "BFMatcher"],
                 "FlannBasedMatcher",
-            ),
-            Property::boolean("visualize", "whether to draw keypoints and matches", false),
+            )
+            .about("kept for compatibility: matches are exact"),
+            Property::boolean("visualize", false).about("whether to draw keypoints and matches"),
         ],
         &[
             COUNT,
@@ -137,7 +129,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
     if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
         return Err(format!(
-            "{} and {} keypoints are too many to compare; make the pictures smaller with image_preprocessing",
+            "{} and {} keypoints are too many to compare; make the pictures smaller with \
+             image_preprocessing",
             ours.len(),
             theirs.len()
         ));

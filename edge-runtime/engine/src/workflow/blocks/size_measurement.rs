@@ -8,24 +8,22 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",
-    summary: "Measures width and height of objects by a reference object, or four corners, of known size.",
+    summary: "Measures width and height of objects by a reference object, or four corners, of \
+              known size.",
     properties: &[
-        Property::data("object_predictions", "the objects to measure", BOXES),
-        Property::value(
-            "reference_predictions",
-            "detections whose best one is the reference object, or its corners",
-            Shape::Points,
-        )
-        .kinds(&[
-            Kind::InstanceSegmentation,
-            Kind::ObjectDetection,
-            Kind::ListOfValues,
-        ]),
+        Property::data("object_predictions", BOXES).about("the objects to measure"),
+        Property::value("reference_predictions", Shape::Points)
+            .about("detections whose best one is the reference object, or its corners")
+            .kinds(&[
+                Kind::InstanceSegmentation,
+                Kind::ObjectDetection,
+                Kind::ListOfValues,
+            ]),
         Property::value(
             "reference_dimensions",
-            "width and height of the reference, as a list or as text such as \"5.0,4.0\"",
             Shape::OneOf(&[Shape::Text, Shape::ListOf(&NUMBER, 0, usize::MAX)]),
         )
+        .about("width and height of the reference, as a list or as text such as \"5.0,4.0\"")
         .kinds(&[Kind::Text, Kind::ListOfValues]),
     ],
     outputs: &[Output::new("dimensions", &[Kind::ListOfValues])],

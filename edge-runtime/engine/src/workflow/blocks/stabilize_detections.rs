@@ -16,18 +16,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         FRAME,
         TRACKED,
-        Property::integer(
-            "smoothing_window_size",
-            "frames over which the speed is smoothed, and for which a lost object is extrapolated",
-            3,
-        )
-        .nullable(),
-        Property::fraction(
-            "bbox_smoothing_coefficient",
-            "weight of the newest box, 0 to 1",
-            0.2,
-        )
-        .nullable(),
+        Property::integer("smoothing_window_size", 3)
+            .about(
+                "frames over which the speed is smoothed, and for which a lost object is \
+                 extrapolated",
+            )
+            .nullable(),
+        Property::fraction("bbox_smoothing_coefficient", 0.2)
+            .about("weight of the newest box, 0 to 1")
+            .nullable(),
     ],
     outputs: &[Output::new("tracked_detections", BOXES)],
     build: |_| Ok(stateful_instance(Stabilize)),

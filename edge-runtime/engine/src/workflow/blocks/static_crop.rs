@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use crate::workflow::block_api::prelude::*;
 
-const IMAGES: Property =
-    Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]);
+const IMAGES: Property = Property::data("images", &[Kind::Image])
+    .about("the pictures to cut from")
+    .alias(&["image"]);
 const OUTPUTS: &[Output] = &[Output::new("crops", &[Kind::Image])];
 
 const fn pixels(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, COUNT)
+    Property::value(name, COUNT).about(about)
 }
 
 const fn share(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, SHARE)
+    Property::value(name, SHARE).about(about)
 }
 
 pub(super) const BLOCKS: &[Manifest] = &[

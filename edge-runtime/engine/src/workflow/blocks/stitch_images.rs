@@ -17,22 +17,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
     summary: "Stitches two overlapping pictures into one; null if they have nothing in common.",
     properties: &[
-        Property::data("image1", "the one picture", &[Kind::Image]),
-        Property::data("image2", "the other picture", &[Kind::Image]),
-        Property::value(
-            "max_allowed_reprojection_error",
-            "maximum distance in pixels between matching keypoints",
-            NUMBER,
-        )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Int(3))
-        .nullable(),
-        Property::integer(
-            "count_of_best_matches_per_query_descriptor",
-            "number of candidate matches per keypoint, 2 or more",
-            2,
-        )
-        .nullable(),
+        Property::data("image1", &[Kind::Image]).about("the first picture"),
+        Property::data("image2", &[Kind::Image]).about("the second picture"),
+        Property::value_or("max_allowed_reprojection_error", NUMBER, Or::Int(3))
+            .about("maximum distance in pixels between matching keypoints")
+            .kinds(&[Kind::FloatZeroToOne])
+            .nullable(),
+        Property::integer("count_of_best_matches_per_query_descriptor", 2)
+            .about("number of candidate matches per keypoint, 2 or more")
+            .nullable(),
     ],
     outputs: &[Output::new("stitched_image", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),

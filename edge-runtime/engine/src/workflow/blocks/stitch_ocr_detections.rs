@@ -8,33 +8,23 @@ use watchkeeper_vision::numbers::{mean, quantile};
 
 use crate::workflow::block_api::prelude::*;
 
-const PREDICTIONS: Property = Property::data(
-    "predictions",
-    "the letters or words, by the classes of boxes",
-    &[Kind::ObjectDetection],
-);
-const READING_DIRECTION: Property = Property::literal(
-    "reading_direction",
-    "reading direction; auto depends on the shape of the letters",
-    Shape::Choice(&names_of(&DIRECTIONS)),
-);
-const TOLERANCE: Property = Property::count("tolerance", "tolerance in pixels across a line", 10);
-const DELIMITER: Property = Property::text("delimiter", "text between two letters", "");
-const STITCHING_ALGORITHM: Property = Property::literal(
-    "stitching_algorithm",
-    "how lines are formed: by rows of equal height, by the gaps between letters, or letter by letter",
-    Shape::Choice(&names_of(&ALGORITHMS)),
-);
-const OTSU_THRESHOLD_MULTIPLIER: Property = Property::number(
-    "otsu_threshold_multiplier",
-    "factor of the gap threshold that separates words",
-    1.0,
-);
-const COLLIMATE_TOLERANCE: Property = Property::integer(
-    "collimate_tolerance",
-    "maximum distance in pixels from the letter before",
-    10,
-);
+const PREDICTIONS: Property = Property::data("predictions", &[Kind::ObjectDetection])
+    .about("the letters or words, by the classes of boxes");
+const READING_DIRECTION: Property =
+    Property::literal("reading_direction", Shape::Choice(&names_of(&DIRECTIONS)))
+        .about("reading direction; auto depends on the shape of the letters");
+const TOLERANCE: Property =
+    Property::count("tolerance", 10).about("tolerance in pixels across a line");
+const DELIMITER: Property = Property::text("delimiter", "").about("text between two letters");
+const STITCHING_ALGORITHM: Property =
+    Property::literal("stitching_algorithm", Shape::Choice(&names_of(&ALGORITHMS))).about(
+        "how lines are formed: by rows of equal height, by the gaps between letters, or letter by \
+         letter",
+    );
+const OTSU_THRESHOLD_MULTIPLIER: Property = Property::number("otsu_threshold_multiplier", 1.0)
+    .about("factor of the gap threshold that separates words");
+const COLLIMATE_TOLERANCE: Property = Property::integer("collimate_tolerance", 10)
+    .about("maximum distance in pixels from the letter before");
 const OUTPUTS: &[Output] = &[Output::new("ocr_text", &[Kind::Text])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
@@ -48,7 +38,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v2",
-        summary: "Joins letters or words to text, line by line; optionally separates words by the gaps between letters.",
+        summary: "Joins letters or words to text, line by line; optionally separates words by the \
+                  gaps between letters.",
         properties: &[
             STITCHING_ALGORITHM,
             PREDICTIONS,

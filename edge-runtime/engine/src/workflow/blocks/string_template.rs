@@ -8,20 +8,14 @@ use crate::workflow::values::python_format;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/string_template@v1",
-    summary: "Fills a template such as \"{count} in {zone:>8}\" with values, as Python's str.format.",
+    summary: "Fills a template such as \"{count} in {zone:>8}\" with values, as Python's \
+              str.format.",
     properties: &[
-        Property::value(
-            "template",
-            "text with fields; {{ and }} stand for braces",
-            Shape::Text,
-        ),
-        Property::value(
-            "data",
-            "the values, by the names of the fields",
-            Shape::Dict,
-        )
-        .entries_only()
-        .or(Or::EmptyDict),
+        Property::value("template", Shape::Text)
+            .about("text with fields; {{ and }} stand for braces"),
+        Property::value_or("data", Shape::Dict, Or::EmptyDict)
+            .about("the values, by the names of the fields")
+            .entries_only(),
         DATA_OPERATIONS,
     ],
     outputs: &[Output::new("output", &[Kind::Text])],

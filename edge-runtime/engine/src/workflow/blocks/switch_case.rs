@@ -10,16 +10,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Runs the step whose key equals the value, otherwise the default ones.",
     role: Role::Flow,
     properties: &[
-        Property::value("value", "what to compare with the keys", Shape::Scalar)
+        Property::value("value", Shape::Scalar)
+            .about("what to compare with the keys")
             .kinds(&[Kind::Any]),
-        Property::literal("cases", "the step for each key", Shape::StepCases).or(Or::EmptyDict),
-        Property::boolean("case_insensitive", "whether to ignore case", false).literal_only(),
-        Property::literal(
-            "default_next_steps",
-            "the steps that run when no key equals the value",
-            Shape::Steps,
-        )
-        .or(Or::EmptyList),
+        Property::literal("cases", Shape::StepCases)
+            .about("the step for each key")
+            .or(Or::EmptyDict),
+        Property::boolean("case_insensitive", false)
+            .about("whether to ignore case")
+            .literal_only(),
+        Property::literal("default_next_steps", Shape::Steps)
+            .about("the steps that run when no key equals the value")
+            .or(Or::EmptyList),
     ],
     outputs: &[],
     build: |_| Ok(Box::new(run)),

@@ -11,15 +11,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Finds regions of a picture that match a template.",
     properties: &[
         IMAGE,
-        Property::data("template", "the small picture to look for", &[Kind::Image])
+        Property::data("template", &[Kind::Image])
+            .about("the small picture to look for")
             .alias(&["templates"]),
-        Property::number("matching_threshold", "minimum similarity, up to 1", 0.8),
-        Property::boolean("apply_nms", "whether to drop overlapping matches", true),
-        Property::share(
-            "nms_threshold",
-            "overlap above which two matches are the same",
-            0.5,
-        ),
+        Property::number("matching_threshold", 0.8).about("minimum similarity, up to 1"),
+        Property::boolean("apply_nms", true).about("whether to drop overlapping matches"),
+        Property::share("nms_threshold", 0.5).about("overlap above which two matches are the same"),
     ],
     outputs: &[
         Output::new("predictions", &[Kind::ObjectDetection]),

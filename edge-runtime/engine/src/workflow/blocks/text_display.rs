@@ -13,61 +13,36 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Draws text with values of the workflow on a picture.",
     properties: &[
         drawing::IMAGE,
-        Property::literal(
-            "text",
-            "the text; {{ $parameters.name }} inserts a parameter",
-            Shape::Text,
-        ),
-        Property::value("text_parameters", "the parameters, by name", Shape::Dict)
-            .entries_only()
-            .or(Or::EmptyDict),
+        Property::literal("text", Shape::Text)
+            .about("the text; {{ $parameters.name }} inserts a parameter"),
+        Property::value_or("text_parameters", Shape::Dict, Or::EmptyDict)
+            .about("the parameters, by name")
+            .entries_only(),
         named_operations(
             "text_parameters_operations",
             "operations to apply to parameters first",
         ),
-        Property::text("text_color", "colour of the text", "WHITE"),
-        Property::text(
-            "background_color",
-            "colour behind the text; \"transparent\" for none",
-            "BLACK",
-        ),
-        Property::share(
-            "background_opacity",
-            "opacity of the background, 0 to 1",
-            1.0,
-        ),
-        Property::value("font_scale", "size of the text", Shape::Number(0.1, 10.0))
-            .or(Or::Float(1.0)),
-        Property::value(
-            "font_thickness",
-            "kept for compatibility: the weight of the text is fixed",
-            Shape::Integer(1, 10),
-        )
-        .or(Or::Int(2)),
-        Property::value("padding", "pixels around the text", Shape::at_least(0)).or(Or::Int(10)),
-        Property::choice(
-            "text_align",
-            "alignment of shorter lines",
-            &names_of(&ALIGNMENTS),
-            "left",
-        ),
-        Property::value(
-            "border_radius",
-            "radius of the corners in pixels",
-            Shape::at_least(0),
-        )
-        .or(Or::Int(0)),
-        Property::choice(
-            "position_mode",
+        Property::text("text_color", "WHITE").about("colour of the text"),
+        Property::text("background_color", "BLACK")
+            .about("colour behind the text; \"transparent\" for none"),
+        Property::share("background_opacity", 1.0).about("opacity of the background, 0 to 1"),
+        Property::value_or("font_scale", Shape::Number(0.1, 10.0), Or::Float(1.0))
+            .about("size of the text"),
+        Property::value_or("font_thickness", Shape::Integer(1, 10), Or::Int(2))
+            .about("kept for compatibility: the weight of the text is fixed"),
+        Property::value_or("padding", Shape::at_least(0), Or::Int(10))
+            .about("pixels around the text"),
+        Property::choice("text_align", &names_of(&ALIGNMENTS), "left")
+            .about("alignment of shorter lines"),
+        Property::value_or("border_radius", Shape::at_least(0), Or::Int(0))
+            .about("radius of the corners in pixels"),
+        Property::choice("position_mode", &["absolute", "relative"], "relative").about(
             "whether the position is absolute in pixels or relative to a side of the picture",
-            &["absolute", "relative"],
-            "relative",
         ),
-        Property::integer("position_x", "pixels from the left", 0),
-        Property::integer("position_y", "pixels from the top", 0),
+        Property::integer("position_x", 0).about("pixels from the left"),
+        Property::integer("position_y", 0).about("pixels from the top"),
         Property::choice(
             "anchor",
-            "the side or corner of the picture",
             &[
                 "center",
                 "top_left",
@@ -80,9 +55,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 "center_right",
             ],
             "top_left",
-        ),
-        Property::integer("offset_x", "horizontal distance from it in pixels", 10),
-        Property::integer("offset_y", "vertical distance from it in pixels", 10),
+        )
+        .about("the side or corner of the picture"),
+        Property::integer("offset_x", 10).about("horizontal distance from it in pixels"),
+        Property::integer("offset_y", 10).about("vertical distance from it in pixels"),
         drawing::COPY,
     ],
     build: |setup| {

@@ -29,18 +29,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Separates the dark and bright pixels of a picture by a threshold.",
     properties: &[
         IMAGE,
-        Property::choice(
-            "threshold_type",
-            "method of the threshold",
-            &names_of(&METHODS),
-            "binary",
-        ),
-        Property::value(
-            "thresh_value",
-            "the threshold, 0 to 255; otsu and the adaptive methods compute their own",
-            INTEGER,
-        ),
-        Property::integer("max_value", "value of bright pixels, 0 to 255", 255),
+        Property::choice("threshold_type", &names_of(&METHODS), "binary")
+            .about("method of the threshold"),
+        Property::value("thresh_value", INTEGER)
+            .about("the threshold, 0 to 255; otsu and the adaptive methods compute their own"),
+        Property::integer("max_value", 255).about("value of bright pixels, 0 to 255"),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

@@ -10,13 +10,13 @@ use crate::workflow::block_api::prelude::*;
 
 const TILES: Property = Property::literal(
     "tiles",
-    "tiles besides the whole picture: auto, or columns and rows such as 2x2",
     Shape::Grammar(Grammar {
         what: "auto, or columns and rows such as 2x2",
         json: "string",
         check: |json| tiles(Some(json)).map(drop),
     }),
 )
+.about("tiles besides the whole picture: auto, or columns and rows such as 2x2")
 .or(Or::Text("auto"));
 const PROPERTIES: &[Property] =
     &properties::<12>(CONFIDENCE, AGNOSTIC.nullable(), &[NO_MODE, TILES]);
@@ -24,7 +24,8 @@ const OUTPUTS: &[Output] = &outputs_v2(Output::new("predictions", &[Kind::Object
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/tiled_object_detection@v1",
-    summary: "Detects objects in pictures and in overlapping tiles of them, so that small ones are found.",
+    summary: "Detects objects in pictures and in overlapping tiles of them, so that small ones are \
+              found.",
     role: Role::Detector(Task::Boxes),
     properties: PROPERTIES,
     outputs: OUTPUTS,

@@ -7,26 +7,14 @@ use watchkeeper_vision::analytics::zone::TimeInZone;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
 
-const ZONE: Property = Property::value(
-    "zone",
-    "corners of the zone, [[x, y], …] in pixels",
-    Shape::Points,
-);
-const ANCHOR: Property = Property::anchor(
-    "triggering_anchor",
-    "the point of the box that must be in the zone",
-    "CENTER",
-);
-const REMOVE: Property = Property::boolean(
-    "remove_out_of_zone_detections",
-    "whether to drop objects outside of the zone from the result",
-    true,
-);
-const RESET: Property = Property::boolean(
-    "reset_out_of_zone_detections",
-    "whether the time restarts when an object returns",
-    true,
-);
+const ZONE: Property =
+    Property::value("zone", Shape::Points).about("corners of the zone, [[x, y], …] in pixels");
+const ANCHOR: Property = Property::anchor("triggering_anchor", "CENTER")
+    .about("the point of the box that must be in the zone");
+const REMOVE: Property = Property::boolean("remove_out_of_zone_detections", true)
+    .about("whether to drop objects outside of the zone from the result");
+const RESET: Property = Property::boolean("reset_out_of_zone_detections", true)
+    .about("whether the time restarts when an object returns");
 const OUTPUTS: &[Output] = &[Output::new("timed_detections", BOXES)];
 
 const V2: Manifest = Manifest {

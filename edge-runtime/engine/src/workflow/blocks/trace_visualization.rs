@@ -11,13 +11,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/trace_visualization@v1",
     summary: "Draws the traces of tracked objects.",
     properties: drawing::palette_properties![
-        Property::anchor("position", "the point of the box", "CENTER"),
-        Property::count("trace_length", "length of a trace in frames", 30),
-        Property::count(
-            "thickness",
-            "kept for compatibility: the width fits the picture",
-            1
-        ),
+        Property::anchor("position", "CENTER").about("the point of the box"),
+        Property::count("trace_length", 30).about("length of a trace in frames"),
+        Property::count("thickness", 1).about("kept for compatibility: the width fits the picture"),
     ],
     build: |_| Ok(stateful_instance(Draw)),
     ..drawing::BASE

@@ -15,37 +15,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Fixes the class of each track by votes, so that single frames cannot change it.",
     properties: &[
         FRAME,
-        Property::data("detections", "tracked detections", ANY_DETECTIONS),
-        Property::count("min_votes", "votes that decide", 10),
-        Property::share("vote_confidence", "minimum score of a vote", 0.8),
-        Property::value(
-            "lead_margin",
-            "lead in votes that fixes a class",
-            Shape::at_least(0),
-        )
-        .or(Or::Int(3)),
-        Property::count(
-            "switch_after",
-            "votes in a row for another class that change the fixed one",
-            15,
-        ),
-        Property::value(
-            "state_ttl",
-            "frames without sighting after which a track is dropped",
-            Shape::Integer(1, MAX_COUNT),
-        )
-        .or(Or::Int(300)),
-        Property::value(
-            "reattach_window",
-            "frames within which a new track may continue a lost one",
-            Shape::at_least(0),
-        )
-        .or(Or::Int(30)),
-        Property::share(
-            "reattach_iou",
-            "minimum overlap of a new track with the lost one",
-            0.3,
-        ),
+        Property::data("detections", ANY_DETECTIONS).about("tracked detections"),
+        Property::count("min_votes", 10).about("votes that decide"),
+        Property::share("vote_confidence", 0.8).about("minimum score of a vote"),
+        Property::value_or("lead_margin", Shape::at_least(0), Or::Int(3))
+            .about("lead in votes that fixes a class"),
+        Property::count("switch_after", 15)
+            .about("votes in a row for another class that change the fixed one"),
+        Property::value_or("state_ttl", Shape::Integer(1, MAX_COUNT), Or::Int(300))
+            .about("frames without sighting after which a track is dropped"),
+        Property::value_or("reattach_window", Shape::at_least(0), Or::Int(30))
+            .about("frames within which a new track may continue a lost one"),
+        Property::share("reattach_iou", 0.3)
+            .about("minimum overlap of a new track with the lost one"),
     ],
     outputs: &[Output::new("tracked_detections", ANY_DETECTIONS)],
     build,

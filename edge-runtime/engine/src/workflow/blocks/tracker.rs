@@ -13,31 +13,28 @@ const BUFFER_FPS: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/tracker@v1",
-    summary: "Tracks objects over time, with fewer identity switches than ByteTrack, also with a moving camera.",
+    summary: "Tracks objects over time, with fewer identity switches than ByteTrack, also with a \
+              moving camera.",
     role: Role::Tracker,
     properties: &[
         FRAME,
-        Property::data("detections", "what to follow", DETECTIONS),
-        Property::fraction(
-            "track_activation_threshold",
-            "score that one box of a track needs before it is reported, for a vehicle joined over \
-             its classes; scores are weighed relative to it",
-            ACTIVATION,
-        )
-        .nullable(),
+        Property::data("detections", DETECTIONS).about("what to follow"),
+        Property::fraction("track_activation_threshold", ACTIVATION)
+            .about(
+                "score that one box of a track needs before it is reported, for a vehicle joined \
+                 over its classes; scores are weighed relative to it",
+            )
+            .nullable(),
         BUFFER,
-        Property::fraction(
-            "minimum_matching_threshold",
-            "largest distance (1 - overlap × score) at which a box continues a track",
-            1.0 - LEAST_LIKENESS,
-        )
-        .nullable(),
-        Property::optional(
-            "minimum_consecutive_frames",
-            "frames after its first box before a track is reported; null: a seventh of a second",
-            INTEGER,
-        )
-        .nullable(),
+        Property::fraction("minimum_matching_threshold", 1.0 - LEAST_LIKENESS)
+            .about("largest distance (1 - overlap × score) at which a box continues a track")
+            .nullable(),
+        Property::optional("minimum_consecutive_frames", INTEGER)
+            .about(
+                "frames after its first box before a track is reported; null: a seventh of a \
+                 second",
+            )
+            .nullable(),
         instances::CACHE_SIZE,
     ],
     outputs: &[

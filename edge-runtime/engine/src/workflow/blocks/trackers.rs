@@ -12,21 +12,18 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances::{self, BUFFER, CACHE_SIZE, Instances, Video};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
-const FOLLOWED: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);
+const FOLLOWED: Property = Property::data("detections", ANY_DETECTIONS).about("what to follow");
 
 /// Frames until a track is reported.
 const fn proof(frames: i64) -> Property {
-    Property::integer(
-        "minimum_consecutive_frames",
-        "frames with a box before a track is reported",
-        frames,
-    )
-    .nullable()
+    Property::integer("minimum_consecutive_frames", frames)
+        .about("frames with a box before a track is reported")
+        .nullable()
 }
 
 /// A threshold from 0 to 1.
 const fn threshold(name: &'static str, about: &'static str, default: f64) -> Property {
-    Property::fraction(name, about, default).nullable()
+    Property::fraction(name, default).about(about).nullable()
 }
 
 /// Minimum overlap of a box and a track.
@@ -81,24 +78,20 @@ const BOT: &[Property] = &[
     ),
     activation(0.7),
     good(0.6),
-    Property::boolean(
-        "instant_first_frame_activation",
-        "whether the tracks of the first frame are reported at once",
-        false,
-    ),
-    Property::boolean(
-        "enable_cmc",
-        "kept for compatibility: the camera is assumed to be static",
-        false,
-    ),
+    Property::boolean("instant_first_frame_activation", false)
+        .about("whether the tracks of the first frame are reported at once"),
+    Property::boolean("enable_cmc", false)
+        .about("kept for compatibility: the camera is assumed to be static"),
     Property::choice(
         "cmc_method",
-        "kept for compatibility",
         &["orb", "sift", "sparseOptFlow", "ecc"],
         "sparseOptFlow",
     )
+    .about("kept for compatibility")
     .literal_only(),
-    Property::integer("cmc_downscale", "kept for compatibility", 2).nullable(),
+    Property::integer("cmc_downscale", 2)
+        .about("kept for compatibility")
+        .nullable(),
 ];
 const BYTE: &[Property] = &[
     FRAME,
@@ -123,12 +116,9 @@ const OC: &[Property] = &[
         "weight of the direction of a track",
         0.2,
     ),
-    Property::integer(
-        "delta_t",
-        "frames over which the direction is measured, 1000 at most",
-        3,
-    )
-    .nullable(),
+    Property::integer("delta_t", 3)
+        .about("frames over which the direction is measured, 1000 at most")
+        .nullable(),
 ];
 const SORT: &[Property] = &[
     FRAME,

@@ -10,18 +10,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/triangle_visualization@v1",
     summary: "Draws a triangle that points at each detection from above.",
     properties: drawing::palette_properties![
-        Property::anchor(
-            "position",
-            "the point of the box that it points at",
-            "TOP_CENTER"
-        ),
-        Property::integer("base", "width of the triangle in pixels", 10),
-        Property::integer("height", "height of the triangle in pixels", 10),
-        Property::integer(
-            "outline_thickness",
-            "width of a dark outline in pixels; 0 for none",
-            0
-        ),
+        Property::anchor("position", "TOP_CENTER").about("the point of the box that it points at"),
+        Property::integer("base", 10).about("width of the triangle in pixels"),
+        Property::integer("height", 10).about("height of the triangle in pixels"),
+        Property::integer("outline_thickness", 0)
+            .about("width of a dark outline in pixels; 0 for none"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -6,30 +6,28 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, sealed, texts};
 use crate::workflow::blocks::common::template::{self, Template};
 
-const TWILIO_ACCOUNT_SID: Property =
-    Property::value("twilio_account_sid", "id of the account", Shape::Text)
-        .kinds(&[Kind::Text, Kind::Secret]);
-const TWILIO_AUTH_TOKEN: Property =
-    Property::value("twilio_auth_token", "token of the account", Shape::Text)
-        .kinds(&[Kind::Text, Kind::Secret]);
-const SENDER_NUMBER: Property = Property::value("sender_number", "sender number", Shape::Text);
+const TWILIO_ACCOUNT_SID: Property = Property::value("twilio_account_sid", Shape::Text)
+    .about("id of the account")
+    .kinds(&[Kind::Text, Kind::Secret]);
+const TWILIO_AUTH_TOKEN: Property = Property::value("twilio_auth_token", Shape::Text)
+    .about("token of the account")
+    .kinds(&[Kind::Text, Kind::Secret]);
+const SENDER_NUMBER: Property =
+    Property::value("sender_number", Shape::Text).about("sender number");
 const RECEIVER_NUMBER: Property =
-    Property::value("receiver_number", "receiver number", Shape::Text);
+    Property::value("receiver_number", Shape::Text).about("receiver number");
 const LENGTH_LIMIT: Property =
-    Property::count("length_limit", "maximum characters of a message", 160);
+    Property::count("length_limit", 160).about("maximum characters of a message");
 const SMS_PROVIDER: Property = Property::choice(
     "sms_provider",
-    "provider; the managed service needs a Roboflow account, so use Custom Twilio here",
     &["Roboflow Managed API Key", "Custom Twilio"],
     "Roboflow Managed API Key",
 )
+.about("provider; the managed service needs a Roboflow account, so use Custom Twilio here")
 .literal_only();
-const MEDIA_URL: Property =
-    Property::optional("media_url", "URLs of pictures to attach", TEXT_OR_TEXTS).kinds(&[
-        Kind::Text,
-        Kind::ListOfValues,
-        Kind::Image,
-    ]);
+const MEDIA_URL: Property = Property::optional("media_url", TEXT_OR_TEXTS)
+    .about("URLs of pictures to attach")
+    .kinds(&[Kind::Text, Kind::ListOfValues, Kind::Image]);
 const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
 const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
 const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);
@@ -89,7 +87,10 @@ fn sms(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
         return Ok(Err(why));
     }
     let media = texts(call, call.named("media_url")).map_err(|why| {
-        format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
+        format!(
+            "{why}; Twilio fetches pictures from the web, so a picture of this machine needs a \
+             public URL"
+        )
     })?;
     // The second version has no limit of its own.
     let limit = call.named("length_limit");

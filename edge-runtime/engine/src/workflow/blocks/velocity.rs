@@ -17,17 +17,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Measures the speed of tracked objects, per frame and smoothed.",
     properties: &[
         FRAME.inputs_only(),
-        Property::data("detections", "tracked detections", DETECTIONS),
-        Property::number(
-            "smoothing_alpha",
-            "weight of the newest velocity in the smoothed one, above 0 to 1",
-            0.5,
-        ),
-        Property::number(
-            "pixels_per_meter",
-            "pixels per metre; 1 for velocities in pixels per second",
-            1.0,
-        ),
+        Property::data("detections", DETECTIONS).about("tracked detections"),
+        Property::number("smoothing_alpha", 0.5)
+            .about("weight of the newest velocity in the smoothed one, above 0 to 1"),
+        Property::number("pixels_per_meter", 1.0)
+            .about("pixels per metre; 1 for velocities in pixels per second"),
     ],
     outputs: &[Output::new("velocity_detections", DETECTIONS)],
     build: |_| Ok(stateful_instance(Velocity)),

@@ -34,53 +34,44 @@ const PREDICTIONS: &[Kind] = &[
 
 /// A text property of some event types.
 const fn text(name: &'static str, about: &'static str) -> Property {
-    Property::optional(name, about, Shape::Text)
+    Property::optional(name, Shape::Text).about(about)
 }
 
 /// A choice property of some event types.
 const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Property {
-    Property::optional(name, about, Shape::Choice(words))
+    Property::optional(name, Shape::Choice(words)).about(about)
 }
 
 const PROPERTIES: &[Property] = &[
-    Property::value(
-        "target_directory",
-        "folder of the files, within the folder configured for workflows",
-        Shape::Text,
-    ),
+    Property::value("target_directory", Shape::Text)
+        .about("folder of the files, within the folder configured for workflows"),
     text(
         "file_name",
         "name of the file without extension; by default time and id of the event",
     ),
-    Property::data("input_image", "the picture as it came", &[Kind::Image]).or(Or::Null),
-    Property::data("output_image", "the picture to show", &[Kind::Image]).or(Or::Null),
-    Property::data(
-        "predictions",
-        "detections in the original picture",
-        PREDICTIONS,
-    )
-    .or(Or::Null),
-    Property::value(
-        "event_type",
-        "type of the event",
-        Shape::Choice(EVENT_TYPES),
-    ),
-    Property::optional(
-        "solution",
-        "id of the use case, if the file should contain it",
-        Shape::Text,
-    )
-    .kinds(&[Kind::RoboflowSolution, Kind::Text]),
+    Property::data("input_image", &[Kind::Image])
+        .about("the picture as it came")
+        .or(Or::Null),
+    Property::data("output_image", &[Kind::Image])
+        .about("the picture to show")
+        .or(Or::Null),
+    Property::data("predictions", PREDICTIONS)
+        .about("detections in the original picture")
+        .or(Or::Null),
+    Property::value("event_type", Shape::Choice(EVENT_TYPES)).about("type of the event"),
+    Property::optional("solution", Shape::Text)
+        .about("id of the use case, if the file should contain it")
+        .kinds(&[Kind::RoboflowSolution, Kind::Text]),
     text("external_id", "id of the event in another system"),
     word(
         "qc_result",
         "of a quality_check: the result",
         &["pass", "fail"],
     ),
-    text("location", "of an inventory_count: where"),
-    Property::optional("item_count", "of an inventory_count: the count", INTEGER),
-    text("item_type", "of an inventory_count: of what"),
-    text("alert_type", "of a safety_alert: which one"),
+    text("location", "of an inventory_count: place of the count"),
+    Property::optional("item_count", INTEGER).about("of an inventory_count: the count"),
+    text("item_type", "of an inventory_count: kind of item"),
+    text("alert_type", "of a safety_alert: kind of alert"),
     word(
         "severity",
         "of a safety_alert: the severity",
@@ -97,18 +88,18 @@ const PROPERTIES: &[Property] = &[
         "of operator_feedback: the text",
         &["correct", "incorrect", "inconclusive"],
     ),
-    Property::value("custom_metadata", "further data, by name", Shape::Dict)
-        .entries_only()
-        .or(Or::EmptyDict),
+    Property::value_or("custom_metadata", Shape::Dict, Or::EmptyDict)
+        .about("further data, by name")
+        .entries_only(),
     FIRE_AND_FORGET,
     DISABLE_SINK,
-    Property::value(
+    Property::value_or(
         "cooldown_seconds",
-        "minimum seconds between two events",
         Shape::Number(0.0, f64::INFINITY),
+        Or::Int(1),
     )
-    .kinds(&[Kind::Integer, Kind::Float])
-    .or(Or::Int(1)),
+    .about("minimum seconds between two events")
+    .kinds(&[Kind::Integer, Kind::Float]),
 ];
 
 /// Data of each event type: name in the file, and property.
@@ -150,7 +141,8 @@ const DATA: &[(&str, &[(&str, &str)])] = &[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/vision_event_bundle@v1",
-    summary: "Writes an event with its pictures to a file on this machine, in the format of Roboflow's event service.",
+    summary: "Writes an event with its pictures to a file on this machine, in the format of \
+              Roboflow's event service.",
     properties: PROPERTIES,
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
@@ -322,8 +314,8 @@ fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
     for d in &all.boxes {
         let middle = d.bbox.center();
         let mut one = json!({
-            "class": d.class, "x": middle.x, "y": middle.y, "width": d.bbox.width(), "height": d.bbox.height(),
-            "confidence": d.confidence.clamp(0.0, 1.0),
+            "class": d.class, "confidence": d.confidence.clamp(0.0, 1.0), "x": middle.x,
+            "y": middle.y, "width": d.bbox.width(), "height": d.bbox.height(),
         });
         let outline = d.mask().and_then(|mask| mask.polygon());
         let list = if with_points {

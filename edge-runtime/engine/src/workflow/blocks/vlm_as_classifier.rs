@@ -7,14 +7,12 @@ use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
 use crate::workflow::values::json::detection_id;
 
-const CLASSES: Property = Property::value(
-    "classes",
-    "the possible classes, in the order of their ids",
-    Shape::Texts(0),
-);
+const CLASSES: Property = Property::value("classes", Shape::Texts(0))
+    .about("the possible classes, in the order of their ids");
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_classifier@v1",
-    summary: "Parses one or several classes with scores from the JSON answer of a vision-language model.",
+    summary: "Parses one or several classes with scores from the JSON answer of a vision-language \
+              model.",
     properties: &[llm_json::IMAGE, llm_json::VLM_OUTPUT, CLASSES],
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),

@@ -10,20 +10,16 @@ use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
 use crate::workflow::values::json::detection_id;
 
-const CLASSES: Property = Property::value(
-    "classes",
-    "the possible classes, in the order of their ids; florence-2 needs none",
-    Shape::Texts(0),
-)
-.nullable();
+const CLASSES: Property = Property::value("classes", Shape::Texts(0))
+    .about("the possible classes, in the order of their ids; florence-2 needs none")
+    .nullable();
 const MODEL_TYPE: Property = Property::literal(
     "model_type",
-    "the model, which defines the notation of boxes",
     Shape::Choice(&["google-gemini", "anthropic-claude", "florence-2"]),
-);
+)
+.about("the model, which defines the notation of boxes");
 const TASK_TYPE: Property = Property::literal(
     "task_type",
-    "the task given to the model",
     Shape::Choice(&[
         "object-detection",
         "ocr-with-text-detection",
@@ -32,10 +28,10 @@ const TASK_TYPE: Property = Property::literal(
         "phrase-grounded-object-detection",
         "object-detection-and-caption",
     ]),
-);
+)
+.about("the task given to the model");
 const MODEL_TYPE_V2: Property = Property::literal(
     "model_type",
-    "the model, which defines the notation of boxes",
     Shape::Choice(&[
         "openai",
         "google-gemini",
@@ -47,10 +43,12 @@ const MODEL_TYPE_V2: Property = Property::literal(
         "zai-flash",
         "florence-2",
     ]),
-);
+)
+.about("the model, which defines the notation of boxes");
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_detector@v1",
-    summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of that model.",
+    summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of \
+              that model.",
     properties: &[
         llm_json::IMAGE,
         llm_json::VLM_OUTPUT,

@@ -21,13 +21,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/webhook_sink@v1",
     summary: "Sends an HTTP request with values of the workflow: as query, JSON, form or files.",
     properties: &[
-        Property::value("url", "address of the request", Shape::Text),
-        Property::literal(
-            "method",
-            "method of the request",
-            Shape::Choice(&names_of(&METHODS)),
-        ),
-        Property::value("query_parameters", "parameters of the query", Shape::Dict)
+        Property::value("url", Shape::Text).about("address of the request"),
+        Property::literal("method", Shape::Choice(&names_of(&METHODS)))
+            .about("method of the request"),
+        Property::value_or("query_parameters", Shape::Dict, Or::EmptyDict)
+            .about("parameters of the query")
             .kinds(&[
                 Kind::Text,
                 Kind::Integer,
@@ -40,51 +38,45 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 Kind::Boolean,
                 Kind::TopClass,
             ])
-            .entries_only()
-            .or(Or::EmptyDict),
-        Property::value(
-            "headers",
-            "headers of the request, which may be secrets",
-            Shape::Dict,
-        )
-        .kinds(&[
-            Kind::Text,
-            Kind::Integer,
-            Kind::Float,
-            Kind::RoboflowModelId,
-            Kind::RoboflowProject,
-            Kind::RoboflowApiKey,
-            Kind::FloatZeroToOne,
-            Kind::Boolean,
-            Kind::TopClass,
-            // An extension of the peer's block: a token may be a secret.
-            Kind::Secret,
-        ])
-        .entries_only()
-        .or(Or::EmptyDict),
-        Property::value("json_payload", "values to send as JSON", Shape::Dict)
-            .entries_only()
-            .or(Or::EmptyDict),
+            .entries_only(),
+        Property::value_or("headers", Shape::Dict, Or::EmptyDict)
+            .about("headers of the request, which may be secrets")
+            .kinds(&[
+                Kind::Text,
+                Kind::Integer,
+                Kind::Float,
+                Kind::RoboflowModelId,
+                Kind::RoboflowProject,
+                Kind::RoboflowApiKey,
+                Kind::FloatZeroToOne,
+                Kind::Boolean,
+                Kind::TopClass,
+                // An extension of the peer's block: a token may be a secret.
+                Kind::Secret,
+            ])
+            .entries_only(),
+        Property::value_or("json_payload", Shape::Dict, Or::EmptyDict)
+            .about("values to send as JSON")
+            .entries_only(),
         named_operations(
             "json_payload_operations",
             "operations to apply to the JSON values first",
         ),
-        Property::value(
-            "multi_part_encoded_files",
-            "files to send, by field name",
-            Shape::Dict,
-        )
-        .entries_only()
-        .or(Or::EmptyDict),
+        Property::value_or("multi_part_encoded_files", Shape::Dict, Or::EmptyDict)
+            .about("files to send, by field name")
+            .entries_only(),
         named_operations(
             "multi_part_encoded_files_operations",
             "operations to apply to files first",
         ),
-        Property::value("form_data", "fields of a form", Shape::Dict)
-            .entries_only()
-            .or(Or::EmptyDict),
-        named_operations("form_data_operations", "operations to do on fields first"),
-        Property::integer("request_timeout", "timeout of the request in seconds", 2),
+        Property::value_or("form_data", Shape::Dict, Or::EmptyDict)
+            .about("fields of a form")
+            .entries_only(),
+        named_operations(
+            "form_data_operations",
+            "operations to apply to fields first",
+        ),
+        Property::integer("request_timeout", 2).about("timeout of the request in seconds"),
         sink::FIRE_AND_FORGET,
         sink::DISABLE_SINK,
         sink::COOLDOWN,

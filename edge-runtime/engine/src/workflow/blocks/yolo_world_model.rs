@@ -15,18 +15,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Detector(Task::Described),
     properties: &[
         IMAGES,
-        Property::value(
-            "class_names",
-            "the objects, each described in one or a few words",
-            Shape::Texts(0),
-        ),
+        Property::value("class_names", Shape::Texts(0))
+            .about("the objects, each described in one or a few words"),
         version(VERSIONS, "v2-s"),
-        Property::share(
-            "confidence",
-            "minimum score; scores of descriptions are low",
-            0.005,
-        )
-        .nullable(),
+        Property::share("confidence", 0.005)
+            .about("minimum score; scores of descriptions are low")
+            .nullable(),
     ],
     outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],
     batch: &["images"],

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
 
 use crate::workflow::block_api::manifest::Manifest;
@@ -66,35 +67,25 @@ pub fn models_of_block(r#type: &str) -> Vec<String> {
     models
 }
 
-/// Minimum similarity (Jaro-Winkler, 0 to 1) of a suggested type.
-const MIN_SIMILARITY: f64 = 0.85;
-
 /// Returns the block with the most similar name, without namespace and version; of equal ones that
 /// of the same version, else the latest.
 pub fn nearest_block(wanted: &str) -> Option<String> {
-    // A common namespace would make all of its blocks look similar.
-    let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
-    // No type is longer, and similarity costs the square of the length.
-    let wanted: String = own_name(wanted).chars().take(200).collect();
-    blocks::all()
-        .map(|block| {
-            let shown = own_name(block.name);
-            let bare = shown.split('@').next().unwrap_or_default();
-            // An equal version would make every block look similar, so it only decides between
-            // equals.
-            let (wanted, version) = wanted.split_once('@').unwrap_or((&wanted, ""));
-            let is_version = shown.split_once('@').is_some_and(|(_, own)| own == version);
-            let likeness = strsim::jaro_winkler(wanted, bare);
-            // Of two namesakes Roboflow's: names without a namespace come from its documents.
-            let is_theirs = block.name.starts_with("roboflow_core/");
-            (likeness, is_theirs, is_version, block.name)
-        })
-        .max_by(|a, b| {
-            let by_name = a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-            by_name.then(a.2.cmp(&b.2))
-        })
-        .filter(|(likeness, ..)| *likeness >= MIN_SIMILARITY)
-        .map(|(.., name)| name.to_owned())
+    // A common namespace or version would make all of its blocks look similar.
+    let (wanted, version) = own_name(wanted);
+    let meant = nearest(wanted, blocks::all().map(|block| own_name(block.name).0))?;
+    let namesakes = blocks::all().filter(|block| own_name(block.name).0 == meant);
+    let best = namesakes.max_by_key(|block| {
+        // Names without a namespace come from Roboflow's documents.
+        let is_theirs = block.name.starts_with("roboflow_core/");
+        (is_theirs, own_name(block.name).1 == version)
+    });
+    best.map(|block| block.name.to_owned())
+}
+
+/// Splits a type, without its namespace, into name and version.
+fn own_name(r#type: &str) -> (&str, &str) {
+    let own = r#type.rsplit('/').next().unwrap_or_default();
+    own.split_once('@').unwrap_or((own, ""))
 }
 
 /// A family of the language that is not supported.

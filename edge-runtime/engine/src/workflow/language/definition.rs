@@ -285,7 +285,8 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
                     Ok(depth) => depth,
                     Err(class) => {
                         let message = format!(
-                            "dimensionality of {name} is {written}; it has to be a whole number from 1 to {MAX_DEPTH}"
+                            "dimensionality of {name} is {written}; it has to be a whole number \
+                             from 1 to {MAX_DEPTH}"
                         );
                         let problem = class.problem(message).step("$inputs");
                         problems.push(problem.property(&*name));
@@ -316,7 +317,8 @@ fn read_default(map: &Map<String, Json>, name: &str, problems: &mut Problems) ->
         return Some(default);
     }
     let message = format!(
-        "default_value of {name} has a list of {longest} entries and may have {MAX_ITEMS} at most; shorten it"
+        "default_value of {name} has a list of {longest} entries and may have {MAX_ITEMS} at most; \
+         shorten it"
     );
     problems.push(Problem::syntax(message).step("$inputs").property(name));
     None

@@ -116,7 +116,8 @@ fn child_of(step: &Json) -> Result<&Json, Problem> {
     let name = name_of(step);
     if step.get("execution_mode").and_then(Json::as_str) == Some("remote_dispatch") {
         return Err(Problem::syntax(format!(
-            "step {name} runs its workflow on another machine, which is not supported; set execution_mode to \"embedded\""
+            "step {name} runs its workflow on another machine, which is not supported; set \
+             execution_mode to \"embedded\""
         ))
         .step(name)
         .property("execution_mode"));
@@ -124,11 +125,13 @@ fn child_of(step: &Json) -> Result<&Json, Problem> {
     match step.get("workflow_definition") {
         Some(child @ Json::Object(_)) => Ok(child),
         None | Some(Json::Null) if step.get("workflow_id").is_some_and(|id| !id.is_null()) => {
-            Err(ErrorClass::WorkflowEnvironmentConfigurationError.problem(format!(
-                    "step {name} names a workflow on Roboflow's platform, which is not supported; put its definition into workflow_definition"
+            Err(ErrorClass::WorkflowEnvironmentConfigurationError
+                .problem(format!(
+                    "step {name} names a workflow on Roboflow's platform, which is not supported; \
+                     put its definition into workflow_definition"
                 ))
-            .step(name)
-            .property("workflow_id"))
+                .step(name)
+                .property("workflow_id"))
         }
         _ => Err(invalid(
             name,
@@ -242,7 +245,8 @@ fn replace_step(
 
 fn too_long(inner: &str) -> Problem {
     let message = format!(
-        "the inner workflows add more than {MAX_ADDED_BYTES} bytes to the definition at step {inner}; bind shorter values, or refer to them less often"
+        "the inner workflows add more than {MAX_ADDED_BYTES} bytes to the definition at step \
+         {inner}; bind shorter values, or refer to them less often"
     );
     invalid(inner, message).property("parameter_bindings")
 }
@@ -299,7 +303,8 @@ fn child_outputs(
         if let (Some(name), Some(selector)) = (text("name"), text("selector")) {
             let Json::String(new) = of_child(selector) else {
                 let message = format!(
-                    "output {name} of the workflow of step {inner} is a fixed value; connect it to a step"
+                    "output {name} of the workflow of step {inner} is a fixed value; connect it to \
+                     a step"
                 );
                 return Err(invalid(inner, message));
             };
@@ -355,7 +360,8 @@ fn bind(
             (None, InputType::Parameter { default }) if !default.is_null() => default.clone(),
             (None, _) => {
                 return Err(ErrorClass::InnerWorkflowParameterBindingsMissingRequiredError.problem(format!(
-                        "step {inner} gives no value for input {} of its workflow, which has no default; add it to parameter_bindings",
+                        "step {inner} gives no value for input {} of its workflow, which has no \
+                         default; add it to parameter_bindings",
                         input.name
                     ))
                 .step(inner)

@@ -1,7 +1,7 @@
 //! The block types of Roboflow's language: canonical names, aliases, and why some are not
 //! supported.
 //!
-//! - The table `types.tsv` describes Roboflow's engine 1.17.
+//! - The table `types.tsv` describes Roboflow's engine 1.17, and `unsupported.tsv` what is missing.
 //! - A type has at most one canonical name. Misspelt types (`relative_statoic_crop`,
 //!   `camera-calibration`) stay as definitions write them.
 
@@ -115,124 +115,20 @@ pub(crate) struct UnsupportedBlock {
 
 const HOSTED: &str = "needs a hosted vision-language model";
 const LARGE: &str = "needs a vision-language model too large for ONNX on this hardware";
-const SEGMENT: &str = "needs SAM 3, which has no ONNX networks";
-const PLATFORM: &str = "writes to a Roboflow account";
-const MACHINES: &str = "needs a driver for machine controllers";
-const EVENTS: Option<&str> = Some("watchkeeper/event_sink");
-const STABILITY: &str = "needs Stability AI's service";
 
-/// Reasons by family. Other families of class cloud or large have the reason of their class.
-const FAMILIES: &[(&str, &str, Option<&str>)] = &[
-    (
-        "roboflow_core/visual_search",
-        "searches a Roboflow project",
-        Some("roboflow_core/clip_comparison"),
-    ),
-    (
-        "roboflow_core/visual_search_classifier",
-        "searches a Roboflow project",
-        Some("roboflow_core/clip_comparison"),
-    ),
-    (
-        "roboflow_core/google_vision_ocr",
-        "needs Google's OCR service",
-        Some("roboflow_core/ocr_model"),
-    ),
-    (
-        "roboflow_core/glm_ocr",
-        LARGE,
-        Some("roboflow_core/ocr_model"),
-    ),
-    (
-        "roboflow_core/lmm_for_classification",
-        HOSTED,
-        Some("roboflow_core/clip_comparison"),
-    ),
-    (
-        "roboflow_core/florence_2",
-        LARGE,
-        Some("roboflow_core/yolo_world_model"),
-    ),
-    (
-        "roboflow_core/seg-preview",
-        "needs Roboflow's hosted segmentation",
-        Some("roboflow_core/roboflow_instance_segmentation_model"),
-    ),
-    (
-        "roboflow_core/segment_anything_2_video",
-        "needs the video memory of SAM 2, which has no ONNX networks",
-        Some("roboflow_core/byte_tracker"),
-    ),
-    (
-        "roboflow_core/sam3",
-        SEGMENT,
-        Some("roboflow_core/segment_anything"),
-    ),
-    (
-        "roboflow_core/sam3_interactive",
-        SEGMENT,
-        Some("roboflow_core/segment_anything"),
-    ),
-    (
-        "roboflow_core/sam3_video",
-        SEGMENT,
-        Some("roboflow_core/byte_tracker"),
-    ),
-    (
-        "roboflow_core/segment_anything3_3d_objects",
-        "needs a 3-D network that has no ONNX export",
-        None,
-    ),
-    ("roboflow_core/stability_ai_image_gen", STABILITY, None),
-    (
-        "roboflow_core/stability_ai_inpainting",
-        STABILITY,
-        Some("roboflow_core/blur_visualization"),
-    ),
-    ("roboflow_core/stability_ai_outpainting", STABILITY, None),
-    ("roboflow_core/asset_library_attributes", PLATFORM, None),
-    (
-        "roboflow_core/roboflow_custom_metadata",
-        PLATFORM,
-        Some("roboflow_core/webhook_sink"),
-    ),
-    (
-        "roboflow_core/roboflow_dataset_upload",
-        PLATFORM,
-        Some("roboflow_core/local_file_sink"),
-    ),
-    (
-        "roboflow_core/model_monitoring_inference_aggregator",
-        PLATFORM,
-        Some("roboflow_core/data_aggregator"),
-    ),
-    (
-        "roboflow_core/roboflow_vision_events",
-        PLATFORM,
-        Some("roboflow_core/webhook_sink"),
-    ),
-    (
-        "roboflow_core/cog_vlm",
-        "was removed from the language",
-        None,
-    ),
-    ("roboflow_core/onvif_sink", "needs an ONVIF client", EVENTS),
-    (
-        "roboflow_enterprise/event_writer_sink",
-        "posts to Roboflow's enterprise event service",
-        Some("roboflow_core/vision_event_bundle"),
-    ),
-    ("roboflow_core/modbus_tcp", MACHINES, EVENTS),
-    ("roboflow_core/sinks", MACHINES, EVENTS),
-    ("roboflow_core/plc_reader", MACHINES, None),
-    ("roboflow_core/plc_writer", MACHINES, EVENTS),
-    ("roboflow_enterprise/opc_writer_sink", MACHINES, EVENTS),
-    (
-        "roboflow_core/microsoft_sql_server_sink",
-        "needs a driver for SQL Server",
-        Some("roboflow_core/webhook_sink"),
-    ),
-];
+/// Reasons of single families, beside those of a class.
+static UNSUPPORTED: LazyLock<BTreeMap<&str, UnsupportedBlock>> = LazyLock::new(|| {
+    let lines = include_str!("unsupported.tsv").lines();
+    let fields = lines.map(|line| line.split('\t').collect::<Vec<_>>());
+    let families = fields.filter_map(|fields| match fields.as_slice() {
+        &[name, nearest, reason] => {
+            let nearest = Some(nearest).filter(|nearest| *nearest != "-");
+            Some((name, UnsupportedBlock { reason, nearest }))
+        }
+        _ => None,
+    });
+    families.collect()
+});
 
 /// Returns a type without its version.
 pub(crate) fn family(name: &str) -> &str {
@@ -241,27 +137,21 @@ pub(crate) fn family(name: &str) -> &str {
 
 /// Returns why a type is not supported; `None` if it is.
 pub(crate) fn elsewhere(known: &Known) -> Option<UnsupportedBlock> {
-    let own = family(known.name);
-    if let Some((_, reason, nearest)) = FAMILIES.iter().find(|(name, ..)| *name == own) {
-        return Some(UnsupportedBlock {
-            reason,
-            nearest: *nearest,
-        });
-    }
-    let reason = match known.class {
-        Class::Cloud => HOSTED,
-        Class::Large => LARGE,
-        _ => return None,
-    };
-    Some(UnsupportedBlock {
+    let of_class = |reason| UnsupportedBlock {
         reason,
         nearest: None,
+    };
+    let own = UNSUPPORTED.get(family(known.name)).copied();
+    own.or(match known.class {
+        Class::Cloud => Some(of_class(HOSTED)),
+        Class::Large => Some(of_class(LARGE)),
+        Class::Local | Class::Model | Class::Sink => None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EVENTS, FAMILIES, all, canonical, elsewhere, family, find};
+    use super::{UNSUPPORTED, UnsupportedBlock, all, canonical, elsewhere, family, find};
 
     #[test]
     fn every_alias_has_one_canonical_name() {
@@ -283,12 +173,11 @@ mod tests {
     #[test]
     fn unsupported_families_have_reasons_and_valid_alternatives() {
         let is_family = |name: &str| all().iter().any(|k| family(k.name) == name);
-        for (name, _, nearest) in FAMILIES {
+        assert_eq!(UNSUPPORTED.len(), 29);
+        for (name, UnsupportedBlock { nearest, .. }) in &*UNSUPPORTED {
             assert!(is_family(name), "{name}");
-            assert!(
-                nearest.is_none_or(|n| is_family(n) || Some(n) == EVENTS),
-                "{nearest:?}"
-            );
+            let is_known = |n: &str| is_family(n) || n == "watchkeeper/event_sink";
+            assert!(nearest.is_none_or(is_known), "{nearest:?}");
         }
         let gone = find("roboflow_core/open_ai@v3").and_then(elsewhere);
         assert!(gone.is_some());

@@ -94,8 +94,9 @@ fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
     let (name, r#type) = (&step.name, &step.r#type);
     let problem = if own_blocks.contains(r#type) {
         ErrorClass::DynamicBlockError.problem(format!(
-                "step {name} is a Python block, which is not supported; use property_definition, expression or the query language"
-            ))
+            "step {name} is a Python block, which is not supported; use property_definition, \
+             expression or the query language"
+        ))
     } else if let Some(known) = types::find(r#type) {
         match types::elsewhere(known) {
             Some(elsewhere) => {
@@ -109,13 +110,15 @@ fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
                 problem
             }
             None => Problem::syntax(format!(
-                "step {name} is of type {type:?}, which is not supported yet; `watchkeeper blocks` lists those that are"
+                "step {name} is of type {type:?}, which is not supported yet; `watchkeeper blocks` \
+                 lists those that are"
             ))
             .nearest_of(r#type, blocks::all().map(|m| m.name)),
         }
     } else {
         let problem = Problem::syntax(format!(
-            "step {name} is of type {type:?}, which does not exist; `watchkeeper blocks` lists the types"
+            "step {name} is of type {type:?}, which does not exist; `watchkeeper blocks` lists the \
+             types"
         ));
         // Without a namespace it resembles a block's own name, but no whole type.
         let by_own_name = (!r#type.contains('/')).then(|| nearest_block(r#type));
@@ -301,8 +304,9 @@ fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Prob
             return;
         }
         let problem = ErrorClass::InvalidReferenceTargetError.problem(format!(
-                "{written:?} does not select an output; write $steps.name.output, $steps.name.* or $inputs.name"
-            ));
+            "{written:?} does not select an output; write $steps.name.output, $steps.name.* or \
+             $inputs.name"
+        ));
         problems.push(problem.step("$outputs").property(&**name));
     }
     for output in &definition.outputs {

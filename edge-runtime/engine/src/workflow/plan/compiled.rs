@@ -171,7 +171,9 @@ impl PlanStep {
     fn rules_in_branch(&self) -> Option<String> {
         let has_rules = self.manifest.role == Role::Sink && self.literals.contains_key("rules");
         (has_rules && !self.conditions.is_empty()).then(|| {
-            "rules are applied to every frame, so their step can't be a branch of a decision; let the rules read detections or values that the decision makes".to_owned()
+            "rules are applied to every frame, so their step can't be a branch of a decision; let \
+             the rules read detections or values that the decision makes"
+                .to_owned()
         })
     }
 

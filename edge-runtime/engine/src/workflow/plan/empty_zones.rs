@@ -58,13 +58,16 @@ fn why_uncrossable(ends: &Value) -> Option<String> {
     let points = ends.as_points().unwrap_or_default();
     let [from, to] = points.as_slice() else {
         return Some(format!(
-            "has {} ends [x, y], so the step fails on every frame; give two, in pixels of the picture",
+            "has {} ends [x, y], so the step fails on every frame; give two, in pixels of the \
+             picture",
             points.len()
         ));
     };
     let (across, along) = (to.x - from.x, to.y - from.y);
     (across * across + along * along <= 2.0 * MAX_EMPTY_AREA).then(|| {
-        "is no longer than a pixel, so nothing can cross it; its ends are pixels of the picture, not shares of it from 0 to 1".to_owned()
+        "is no longer than a pixel, so nothing can cross it; its ends are pixels of the picture, \
+         not shares of it from 0 to 1"
+            .to_owned()
     })
 }
 
@@ -75,7 +78,9 @@ fn why_empty(corners: &Value) -> Option<String> {
     }
     let Ok(polygons) = corners.as_polygons() else {
         return Some(
-            "has fewer than three corners [x, y], so the step fails on every frame; give three or more, in pixels of the picture".to_owned(),
+            "has fewer than three corners [x, y], so the step fails on every frame; give three or \
+             more, in pixels of the picture"
+                .to_owned(),
         );
     };
     polygons.iter().find_map(|polygon| {
@@ -83,15 +88,20 @@ fn why_empty(corners: &Value) -> Option<String> {
         if distinct < 3 {
             let corners = if distinct == 1 { "corner" } else { "corners" };
             Some(format!(
-                "has {distinct} different {corners}, so nothing can be in it; give three or more, in pixels of the picture"
+                "has {distinct} different {corners}, so nothing can be in it; give three or more, \
+                 in pixels of the picture"
             ))
         } else if covered_area(polygon) <= MAX_EMPTY_AREA {
             Some(
-                "covers no more than a pixel, so nothing can be in it; its corners are pixels of the picture, not shares of it from 0 to 1".to_owned(),
+                "covers no more than a pixel, so nothing can be in it; its corners are pixels of \
+                 the picture, not shares of it from 0 to 1"
+                    .to_owned(),
             )
         } else if has_crossing_sides(polygon) {
             Some(
-                "has sides that cross, so parts of it count as outside; give its corners in their order around the area".to_owned(),
+                "has sides that cross, so parts of it count as outside; give its corners in their \
+                 order around the area"
+                    .to_owned(),
             )
         } else {
             None

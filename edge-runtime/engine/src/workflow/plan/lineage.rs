@@ -195,11 +195,13 @@ fn check_common_lineage(
     longest: &Lineage,
 ) -> Result<(), Problem> {
     match data.iter().find(|(_, _, l)| !longest.starts_with(l)) {
-        Some((property, ..)) => Err(ErrorClass::StepInputLineageError.problem(format!(
-                "{property} of step {} comes from another batch than its other inputs, so their elements can't be paired; connect all inputs to one batch",
+        Some((property, ..)) => Err(ErrorClass::StepInputLineageError
+            .problem(format!(
+                "{property} of step {} comes from another batch than its other inputs, so their \
+                 elements can't be paired; connect all inputs to one batch",
                 step.name
             ))
-        .property(*property)),
+            .property(*property)),
         None => Ok(()),
     }
 }
@@ -248,7 +250,8 @@ fn scalar(
         // A single value counts as a batch of one.
         Depth::Shallower if !step.manifest.batch.is_empty() => Ok((exec.clone(), exec)),
         Depth::Shallower => Err(ErrorClass::StepInputDimensionalityError.problem(format!(
-            "step {} collapses a batch, but none of its inputs is a batch; connect it to one, or remove the step",
+            "step {} collapses a batch, but none of its inputs is a batch; connect it to one, or \
+             remove the step",
             step.name
         ))),
     }
@@ -256,7 +259,8 @@ fn scalar(
 
 fn conflict(step: &CheckedStep) -> Problem {
     ErrorClass::ControlFlowDefinitionError.problem(format!(
-        "step {} depends on a decision about other data than its own, so it could never run; base the decision on the data of the step",
+        "step {} depends on a decision about other data than its own, so it could never run; base \
+         the decision on the data of the step",
         step.name
     ))
 }

@@ -124,7 +124,8 @@ pub(crate) fn check_size(shape: Shape, json: &Json) -> Result<(), Mismatch> {
         let found = count_points(json);
         if found > MAX_POINTS {
             return refuse(format!(
-                "has {found} points and may have {MAX_POINTS} at most; leave out points that change its form little"
+                "has {found} points and may have {MAX_POINTS} at most; leave out points that \
+                 change its form little"
             ));
         }
     }

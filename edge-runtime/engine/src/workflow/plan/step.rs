@@ -223,7 +223,8 @@ fn argument(property: &Property, json: &Json) -> Result<ArgValue, Mismatch> {
     if Selector::looks_like(json) && !is_text {
         if matches!(property.selects, Selects::Entries | Selects::EveryEntry) {
             return Err(Mismatch::because(format!(
-                "takes selectors only as entries of a list or dictionary, but has {json} for all of it"
+                "takes selectors only as entries of a list or dictionary, but has {json} for all \
+                 of it"
             )));
         }
         return selector(property, json).map(ArgValue::Ref);

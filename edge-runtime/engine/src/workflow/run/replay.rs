@@ -116,13 +116,15 @@ impl Recording {
             }
             if class.fract() != 0.0 || *class < 0.0 {
                 return Some(format!(
-                    "frames[{f}][{b}] has the class {class}; a class is a whole number from 0, its place in class_names"
+                    "frames[{f}][{b}] has the class {class}; a class is a whole number from 0, its \
+                     place in class_names"
                 ));
             }
             let is_named = names == 0 || *class < names as f64;
             (!is_named).then(|| {
                 format!(
-                    "frames[{f}][{b}] has the class {class}, but class_names has {names}; use 0 to {}, or add names",
+                    "frames[{f}][{b}] has the class {class}, but class_names has {names}; use 0 to \
+                     {}, or add names",
                     names - 1
                 )
             })

@@ -9,7 +9,7 @@ use crate::workflow::language::kinds::Kind;
 const BASE: Manifest = Manifest {
     summary: "Exists only in tests.",
     role: Role::Other,
-    properties: &[Property::data("data", "anything", &[Kind::Any])],
+    properties: &[Property::data("data", &[Kind::Any]).about("anything")],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |_| Ok(Box::new(Pass)),
     ..Manifest::of("test")
@@ -29,8 +29,8 @@ pub(in super::super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "test/pair@v1",
         properties: &[
-            Property::data("data", "anything", &[Kind::Any]),
-            Property::data("other", "anything", &[Kind::Any]),
+            Property::data("data", &[Kind::Any]).about("anything"),
+            Property::data("other", &[Kind::Any]).about("anything"),
         ],
         ..BASE
     },

@@ -192,6 +192,14 @@ fn every_block_is_known_and_has_a_schema() {
         for name in block.batch.iter().chain(block.mixed) {
             assert!(block.property(name).is_some(), "{}.{name}", block.name);
         }
+        for property in block.properties {
+            let name = property.name;
+            assert!(
+                !property.about.is_empty(),
+                "{}.{name}: describe it by .about(…)",
+                block.name
+            );
+        }
     }
     for summary in catalogue() {
         let details = details(&summary.r#type).unwrap();

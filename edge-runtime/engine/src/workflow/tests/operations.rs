@@ -166,3 +166,39 @@ fn misspelt_operation_is_reported_with_its_position() {
         "{error:?}"
     );
 }
+
+#[test]
+fn replaced_class_is_that_of_the_crop_of_the_box() {
+    let class = |parent: &str, class: &str| {
+        json!({"parent_id": parent, "predictions": [
+            {"class": class, "class_id": 7, "confidence": 0.5}
+        ]})
+    };
+    let definition = workflow(
+        json!([
+            {"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowBatchInput", "name": "classes", "dimensionality": 2,
+             "kind": ["classification_prediction"]},
+        ]),
+        json!([
+            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image",
+             "model_id": "x"},
+            {"type": "DetectionsClassesReplacement", "name": "replaced",
+             "object_detection_predictions": "$steps.model.predictions",
+             "classification_predictions": "$inputs.classes"},
+        ]),
+        json!([output("o", "$steps.replaced.predictions")]),
+    );
+    // Only two of the three boxes were cropped, in another order.
+    let classes = json!([[class("c", "child"), class("a", "adult")]]);
+    let rows = rows(&definition, &json!({ "classes": classes }));
+    let found = rows[0]["o"]["predictions"].as_array().unwrap().iter();
+    let found: Vec<_> = found.map(|d| (&d["detection_id"], &d["class"])).collect();
+    assert_eq!(
+        found,
+        [
+            (&json!("a"), &json!("adult")),
+            (&json!("c"), &json!("child"))
+        ]
+    );
+}

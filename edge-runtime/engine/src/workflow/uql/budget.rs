@@ -35,7 +35,8 @@ impl Budget {
                 Ok(())
             }
             None => Err(format!(
-                "the operations take more than {} steps on this value; make them or the value smaller",
+                "the operations take more than {} steps on this value; make them or the value \
+                 smaller",
                 Self::WHOLE
             )),
         }

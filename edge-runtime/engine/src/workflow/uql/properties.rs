@@ -36,9 +36,11 @@ pub(crate) const fn named_operations(name: &'static str, about: &'static str) ->
         json: "object",
         check: fits::<BTreeMap<String, Chain>>,
     });
-    Property::literal(name, about, SHAPE).or(Or::EmptyDict)
+    Property::literal(name, SHAPE)
+        .about(about)
+        .or(Or::EmptyDict)
 }
 
 /// The operations of blocks whose input is called `data`.
 pub(crate) const DATA_OPERATIONS: Property =
-    named_operations("data_operations", "operations to do on them first");
+    named_operations("data_operations", "operations to apply to the values first");

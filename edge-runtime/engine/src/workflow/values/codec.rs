@@ -87,7 +87,8 @@ pub(crate) fn reserve_pixels(
     let pixels = u64::from(width) * u64::from(height);
     *budget = budget.checked_sub(pixels).ok_or_else(|| {
         format!(
-            "a {what} of {width}x{height} is too large: {budget} pixels are left for the {what}s of one request, which have at most {max}; scale it down"
+            "a {what} of {width}x{height} is too large: {budget} pixels are left for the {what}s \
+             of one request, which have at most {max}; scale it down"
         )
     })?;
     Ok(())

@@ -108,82 +108,30 @@ impl From<Json> for Value {
     }
 }
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.into())
-    }
+macro_rules! from {
+    ($($value:ident: $source:ty => $made:expr;)*) => {
+        $(impl From<$source> for Value {
+            fn from($value: $source) -> Self {
+                $made
+            }
+        })*
+    };
 }
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Int(number)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(count: u64) -> Self {
-        Self::Int(i64::try_from(count).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<usize> for Value {
-    fn from(count: usize) -> Self {
-        Self::from(count as u64)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(flag: bool) -> Self {
-        Self::Bool(flag)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        Self::Float(number)
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<Arc<str>> for Value {
-    fn from(text: Arc<str>) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<Vec<Value>> for Value {
-    fn from(items: Vec<Value>) -> Self {
-        Self::list(items)
-    }
-}
-
-impl From<ImageValue> for Value {
-    fn from(image: ImageValue) -> Self {
-        Self::Image(Arc::new(image))
-    }
-}
-
-impl From<Array> for Value {
-    fn from(array: Array) -> Self {
-        Self::Array(Arc::new(array))
-    }
-}
-
-impl From<Arc<Detections>> for Value {
-    fn from(detections: Arc<Detections>) -> Self {
-        Self::Detections(detections)
-    }
-}
-
-impl From<Detections> for Value {
-    fn from(detections: Detections) -> Self {
-        Self::Detections(Arc::new(detections))
-    }
+from! {
+    flag: bool => Self::Bool(flag);
+    number: i64 => Self::Int(number);
+    count: u64 => Self::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    count: usize => Self::from(count as u64);
+    number: f64 => Self::Float(number);
+    text: &str => Self::Text(text.into());
+    text: String => Self::Text(text.into());
+    text: Arc<str> => Self::Text(text);
+    items: Vec<Value> => Self::list(items);
+    image: ImageValue => Self::Image(Arc::new(image));
+    array: Array => Self::Array(Arc::new(array));
+    all: Detections => Self::Detections(Arc::new(all));
+    all: Arc<Detections> => Self::Detections(all);
 }
 
 /// Time from seconds since the Unix epoch, to the microsecond; `None` outside of the supported

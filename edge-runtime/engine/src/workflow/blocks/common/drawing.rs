@@ -179,29 +179,26 @@ pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
 
 /// First properties of every visualization. Palettes are accepted but not used: our own colours can
 /// be distinguished with any colour vision.
-pub(crate) const IMAGE: Property =
-    Property::data("image", "the picture to draw on", &[Kind::Image]).alias(&["images"]);
-pub(crate) const COPY: Property = Property::boolean(
-    "copy_image",
-    "kept for compatibility: a picture is never drawn on in place",
-    true,
-);
+pub(crate) const IMAGE: Property = Property::data("image", &[Kind::Image])
+    .about("the picture to draw on")
+    .alias(&["images"]);
+pub(crate) const COPY: Property = Property::boolean("copy_image", true)
+    .about("kept for compatibility: a picture is never drawn on in place");
 pub(crate) const PREDICTIONS: Property =
-    Property::data("predictions", "what to draw", ANY_DETECTIONS);
+    Property::data("predictions", ANY_DETECTIONS).about("what to draw");
 /// [`PREDICTIONS`] for blocks that draw outlines of masks.
 pub(crate) const MASKS: Property = Property::data(
     "predictions",
-    "what to draw",
     &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
-);
+)
+.about("what to draw");
 /// Opacity of the colour.
 pub(crate) const OPACITY: Property =
-    Property::share("opacity", "how opaque the colour is, 0 to 1", 0.5);
+    Property::share("opacity", 0.5).about("how opaque the colour is, 0 to 1");
 pub(crate) const THICKNESS: Property =
-    Property::integer("thickness", "width of the line in pixels", 2);
+    Property::integer("thickness", 2).about("width of the line in pixels");
 pub(crate) const PALETTE: Property = Property::choice(
     "color_palette",
-    "kept for compatibility: the colours are our own",
     &[
         "DEFAULT",
         "CUSTOM",
@@ -225,48 +222,43 @@ pub(crate) const PALETTE: Property = Property::choice(
         "Matplotlib Tab20c",
     ],
     "DEFAULT",
-);
-pub(crate) const PALETTE_SIZE: Property = Property::integer(
-    "palette_size",
-    "kept for compatibility: the colours are our own",
-    10,
-);
-pub(crate) const CUSTOM_COLORS: Property = Property::value(
-    "custom_colors",
-    "kept for compatibility: the colours are our own",
-    Shape::Texts(0),
 )
-.or(Or::EmptyList);
-pub(crate) const COLOR_AXIS: Property = Property::choice(
-    "color_axis",
-    "what decides the colour: index in the list, class or track",
-    &names_of(&COLOR_AXES),
-    "CLASS",
-);
+.about("kept for compatibility: the colours are our own");
+pub(crate) const PALETTE_SIZE: Property =
+    Property::integer("palette_size", 10).about("kept for compatibility: the colours are our own");
+pub(crate) const CUSTOM_COLORS: Property =
+    Property::value_or("custom_colors", Shape::Texts(0), Or::EmptyList)
+        .about("kept for compatibility: the colours are our own");
+pub(crate) const COLOR_AXIS: Property =
+    Property::choice("color_axis", &names_of(&COLOR_AXES), "CLASS")
+        .about("what decides the colour: index in the list, class or track");
 const COLOR_AXES: [(&str, ColorBy); 3] = [
     ("INDEX", ColorBy::Index),
     ("CLASS", ColorBy::Class),
     ("TRACK", ColorBy::Track),
 ];
 /// Text beside a line or zone, of our own blocks.
-pub(crate) const LABEL: Property = Property::text(
-    "label",
-    "name written beside it, before its counts; empty for none",
-    "",
-);
+pub(crate) const LABEL: Property =
+    Property::text("label", "").about("name written beside it, before its counts; empty for none");
 pub(crate) const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];
-/// The properties of a visualization with colours of a palette, before `more` of its own.
+/// The properties of a visualization with colours of a palette, before `more` of its own; `of` is
+/// what it draws.
 macro_rules! palette_properties {
-    ($($more:expr),* $(,)?) => {
+    (of $predictions:expr; $($more:expr),* $(,)?) => {
         &[
             $crate::workflow::blocks::common::drawing::IMAGE,
             $crate::workflow::blocks::common::drawing::COPY,
-            $crate::workflow::blocks::common::drawing::PREDICTIONS,
+            $predictions,
             $crate::workflow::blocks::common::drawing::PALETTE,
             $crate::workflow::blocks::common::drawing::PALETTE_SIZE,
             $crate::workflow::blocks::common::drawing::CUSTOM_COLORS,
             $crate::workflow::blocks::common::drawing::COLOR_AXIS,
             $($more),*
+        ]
+    };
+    ($($more:expr),* $(,)?) => {
+        $crate::workflow::blocks::common::drawing::palette_properties![
+            of $crate::workflow::blocks::common::drawing::PREDICTIONS; $($more),*
         ]
     };
 }

@@ -16,20 +16,14 @@ use crate::workflow::block_api::prelude::*;
 const USUAL_SIZE: i64 = 16_384;
 
 /// Property with the number of remembered tracks.
-pub(crate) const CACHE_SIZE: Property = Property::integer(
-    "instances_cache_size",
-    "number of tracks remembered to tell new objects from known ones",
-    USUAL_SIZE,
-)
-.literal_only();
+pub(crate) const CACHE_SIZE: Property = Property::integer("instances_cache_size", USUAL_SIZE)
+    .about("number of tracks remembered to tell new objects from known ones")
+    .literal_only();
 
 /// Frames for which a lost track is kept.
-pub(crate) const BUFFER: Property = Property::integer(
-    "lost_track_buffer",
-    "frames, at 30 a second, for which a lost track is kept",
-    30,
-)
-.nullable();
+pub(crate) const BUFFER: Property = Property::integer("lost_track_buffer", 30)
+    .about("frames, at 30 a second, for which a lost track is kept")
+    .nullable();
 
 /// A number of frames; 0 for a negative one.
 ///

@@ -11,16 +11,10 @@ use serde_json::Value as Json;
 use crate::workflow::block_api::prelude::*;
 
 /// First properties of every block that reads an LLM's answer.
-pub(crate) const IMAGE: Property = Property::data(
-    "image",
-    "the picture that the language model described",
-    &[Kind::Image],
-);
-pub(crate) const VLM_OUTPUT: Property = Property::data(
-    "vlm_output",
-    "the answer of the language model",
-    &[Kind::LanguageModelOutput],
-);
+pub(crate) const IMAGE: Property =
+    Property::data("image", &[Kind::Image]).about("the picture that the language model described");
+pub(crate) const VLM_OUTPUT: Property = Property::data("vlm_output", &[Kind::LanguageModelOutput])
+    .about("the answer of the language model");
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")

@@ -1,6 +1,6 @@
 //! State per video within one step, and the properties that identify the video.
 //!
-//! - At most [`MAX_VIDEOS`] states; beyond it, the one used longest ago is evicted.
+//! - At most `MAX` states; beyond it, the one used longest ago is evicted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,29 +10,27 @@ use serde::{Deserialize, Serialize};
 use crate::workflow::block_api::prelude::*;
 
 /// The frame, with its position in its video.
-pub(crate) const FRAME: Property = Property::data("image", "the frame", &[Kind::Image]);
+pub(crate) const FRAME: Property = Property::data("image", &[Kind::Image]).about("the frame");
 /// Only that position, as in the first versions of the peer's blocks.
-pub(crate) const METADATA: Property = Property::data(
-    "metadata",
-    "position of the frame in its video",
-    &[Kind::VideoMetadata],
-);
+pub(crate) const METADATA: Property =
+    Property::data("metadata", &[Kind::VideoMetadata]).about("position of the frame in its video");
 /// Detections with track ids.
-pub(crate) const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
+pub(crate) const TRACKED: Property =
+    Property::data("detections", BOXES).about("tracked detections");
 
-/// Maximum number of videos per step. A pipeline has one.
+/// Usual maximum number of videos per step. A pipeline has one.
 pub(crate) const MAX_VIDEOS: usize = 64;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct PerVideo<T> {
+pub(crate) struct PerVideo<T, const MAX: usize = MAX_VIDEOS> {
     states: BTreeMap<Arc<str>, T>,
     /// The videos in the order of their latest use; restored ones join it when they are used.
     #[serde(skip)]
     used: Vec<Arc<str>>,
 }
 
-impl<T> Default for PerVideo<T> {
+impl<T, const MAX: usize> Default for PerVideo<T, MAX> {
     fn default() -> Self {
         Self {
             states: BTreeMap::new(),
@@ -41,7 +39,7 @@ impl<T> Default for PerVideo<T> {
     }
 }
 
-impl<T> PerVideo<T> {
+impl<T, const MAX: usize> PerVideo<T, MAX> {
     /// Returns the state of `video`, created by `make` if missing.
     pub(crate) fn get(
         &mut self,
@@ -50,7 +48,7 @@ impl<T> PerVideo<T> {
     ) -> Result<&mut T, String> {
         if !self.states.contains_key(video) {
             let made = make()?;
-            if self.states.len() >= MAX_VIDEOS {
+            if self.states.len() >= MAX {
                 self.evict();
             }
             self.states.insert(Arc::clone(video), made);

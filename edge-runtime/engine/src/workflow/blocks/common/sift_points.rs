@@ -26,7 +26,8 @@ pub(crate) fn find(image: &ImageValue) -> Result<Found, String> {
     let [width, height] = image.size();
     if width as usize * height as usize > MAX_PIXELS {
         return Err(format!(
-            "a picture of {width}x{height} has more than {MAX_PIXELS} pixels; make it smaller with image_preprocessing"
+            "a picture of {width}x{height} has more than {MAX_PIXELS} pixels; make it smaller with \
+             image_preprocessing"
         ));
     }
     let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));

@@ -27,40 +27,29 @@ pub(crate) const OUTPUTS: &[Output] = &[
     Output::new("throttling_status", &[Kind::Boolean]),
     Output::new("message", &[Kind::Text]),
 ];
-pub(crate) const FIRE_AND_FORGET: Property = Property::boolean(
-    "fire_and_forget",
-    "kept for compatibility: sending never blocks",
-    true,
-);
+pub(crate) const FIRE_AND_FORGET: Property = Property::boolean("fire_and_forget", true)
+    .about("kept for compatibility: sending never blocks");
 pub(crate) const DISABLE_SINK: Property =
-    Property::boolean("disable_sink", "whether the sink is switched off", false);
-pub(crate) const COOLDOWN: Property = Property::value(
-    "cooldown_seconds",
-    "minimum seconds between two messages",
-    Shape::at_least(0),
-)
-.or(Or::Int(5));
+    Property::boolean("disable_sink", false).about("whether the sink is switched off");
+pub(crate) const COOLDOWN: Property =
+    Property::value_or("cooldown_seconds", Shape::at_least(0), Or::Int(5))
+        .about("minimum seconds between two messages");
 /// [`COOLDOWN`] of sinks that may share it, up to 15 minutes.
 pub(crate) const SHARED_COOLDOWN: Property = Property {
     shape: Shape::Integer(0, 15 * 60),
     ..COOLDOWN
 };
-pub(crate) const COOLDOWN_SESSION_KEY: Property = Property::literal(
-    "cooldown_session_key",
-    "steps with the same key share a cool-down",
-    Shape::Text,
-);
+pub(crate) const COOLDOWN_SESSION_KEY: Property =
+    Property::literal("cooldown_session_key", Shape::Text)
+        .about("steps with the same key share a cool-down");
 /// Text of a message, with placeholders; see
 /// [`template`](crate::workflow::blocks::common::template).
-pub(crate) const MESSAGE: Property = Property::literal(
-    "message",
-    "text of the message; {{ $parameters.name }} inserts a parameter",
-    Shape::Text,
-);
+pub(crate) const MESSAGE: Property = Property::literal("message", Shape::Text)
+    .about("text of the message; {{ $parameters.name }} inserts a parameter");
 pub(crate) const MESSAGE_PARAMETERS: Property =
-    Property::value("message_parameters", "the parameters, by name", Shape::Dict)
-        .entries_only()
-        .or(Or::EmptyDict);
+    Property::value_or("message_parameters", Shape::Dict, Or::EmptyDict)
+        .about("the parameters, by name")
+        .entries_only();
 pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
     "message_parameters_operations",
     "operations to apply to parameters first",
@@ -68,36 +57,31 @@ pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
 /// Property with attachments of these kinds.
 pub(crate) const fn attached(kinds: &[Kind]) -> Property {
     let about = "attachments by name";
-    Property::value("attachments", about, Shape::Dict)
+    Property::value_or("attachments", Shape::Dict, Or::EmptyDict)
+        .about(about)
         .kinds(kinds)
         .of_selectors()
-        .or(Or::EmptyDict)
 }
 pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);
 
 /// Properties of a sink that writes text files, wherever they are stored.
-pub(crate) const CONTENT: Property = Property::data("content", "what to write", &[Kind::Text]);
-pub(crate) const FILE_TYPE: Property = Property::choice(
-    "file_type",
-    "type of the content",
-    &["csv", "json", "txt"],
-    "csv",
-)
-.literal_only();
+pub(crate) const CONTENT: Property =
+    Property::data("content", &[Kind::Text]).about("what to write");
+pub(crate) const FILE_TYPE: Property =
+    Property::choice("file_type", &["csv", "json", "txt"], "csv")
+        .about("type of the content")
+        .literal_only();
 pub(crate) const OUTPUT_MODE: Property = Property::literal(
     "output_mode",
-    "one file per content, or all contents in one file",
     Shape::Choice(&["append_log", "separate_files"]),
-);
-pub(crate) const FILE_NAME_PREFIX: Property = Property::text(
-    "file_name_prefix",
-    "prefix of file names",
-    "workflow_output",
-);
+)
+.about("one file per content, or all contents in one file");
+pub(crate) const FILE_NAME_PREFIX: Property =
+    Property::text("file_name_prefix", "workflow_output").about("prefix of file names");
 pub(crate) const MAX_ENTRIES: Property =
-    Property::value("max_entries_per_file", "maximum contents per file", COUNT)
-        .kinds(&[Kind::Text])
-        .or(Or::Int(1024));
+    Property::value_or("max_entries_per_file", COUNT, Or::Int(1024))
+        .about("maximum contents per file")
+        .kinds(&[Kind::Text]);
 /// Outputs of a sink without cool-down.
 pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
     Output::new("error_status", &[Kind::Boolean]),
@@ -429,13 +413,11 @@ impl Log {
                 serde_json::from_str(&content).map_err(|e| format!("content is not JSON: {e}"))?;
             content = document.to_string();
         }
-        if append && extension == "csv" {
-            content = match content.split_once('\n') {
-                Some((_, rest)) => rest.to_owned(),
-                None => String::new(),
-            };
+        let headless = append && extension == "csv";
+        if headless {
+            content = without_head(&content).to_owned();
         }
-        if !content.ends_with('\n') {
+        if !content.ends_with('\n') && !(headless && content.is_empty()) {
             content.push('\n');
         }
         Ok(Entry {
@@ -444,6 +426,16 @@ impl Log {
             extension,
         })
     }
+}
+
+/// The rows of a CSV table. A quoted name of a column may have line breaks.
+fn without_head(table: &str) -> &str {
+    let mut is_quoted = false;
+    let end = table.find(|c| {
+        is_quoted ^= c == '"';
+        c == '\n' && !is_quoted
+    });
+    end.and_then(|end| table.get(end + 1..)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -460,6 +452,19 @@ mod tests {
         assert_eq!(after(0), ("a,b\n1,2\n".to_owned(), false));
         assert_eq!(after(1), ("1,2\n".to_owned(), true));
         assert_eq!(after(2), ("a,b\n1,2\n".to_owned(), false));
+    }
+
+    #[test]
+    fn appended_table_has_its_rows_only() {
+        let rows = |table| {
+            Log { entries: 1 }
+                .next(table, "csv", true, 2)
+                .unwrap()
+                .content
+        };
+        assert_eq!(rows("\"a\nb\",c\n1,2\n"), "1,2\n");
+        assert_eq!(rows("a,b\n"), "", "no blank line");
+        assert_eq!(rows("a,b"), "");
     }
 
     #[test]
