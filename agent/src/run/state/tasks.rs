@@ -51,13 +51,15 @@ impl TaskSetup {
         status_requests: StatusSender,
         job_notices: mpsc::Sender<JobNotice>,
     ) -> Result<Tasks, AgentError> {
+        // Before the API, which shows the schedules.
+        let scheduler = scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
+        let scheduler = scheduler.map_err(AgentError::SchedulerThread)?;
         let api = self
             .api
             .map(|api| api::service::spawn(api, status_requests));
-        let scheduler = scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
         Ok(Tasks {
             jobs: self.jobs,
-            scheduler: scheduler.map_err(AgentError::SchedulerThread)?,
+            scheduler,
             effects: connectors::service::spawn(
                 runtime.clone(),
                 self.executor,
