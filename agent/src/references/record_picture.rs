@@ -5,7 +5,7 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_evidence::picture;
 
-use crate::second_opinion::Case;
+use crate::second_opinion::clean_picture;
 
 /// Why there is no picture of a record.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +28,7 @@ pub(super) async fn picture_of(
     event: &Event,
 ) -> Result<Vec<u8>, RecordPictureError> {
     let none = |why: String| RecordPictureError::NoPicture(why);
-    let case = Case::of(event);
-    let media = case.picture();
+    let media = clean_picture(event);
     let media = media.ok_or_else(|| none("the event has no picture".to_owned()))?;
     let file = match runtime.media(&media.id).await {
         Err(error) if error.is_not_found() => {
