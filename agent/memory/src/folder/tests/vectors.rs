@@ -26,9 +26,6 @@ impl Embedder for Slow {
     fn floor(&self) -> f32 {
         0.3
     }
-    fn weight(&self) -> f32 {
-        1.0
-    }
     fn kept_as(&self) -> Option<&str> {
         Some(&self.name)
     }
