@@ -74,17 +74,6 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Runs `work` on a thread that may block.
-///
-/// # Errors
-/// Those of `work`; transient if it panicked.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|died| Err(Fault::transient(format!("connector panicked: {died}"))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

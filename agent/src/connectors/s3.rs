@@ -16,10 +16,11 @@ use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::{Batch, Keyspace, Store};
 
 use super::context::ConnectorContext;
-use super::fault::{Fault, blocking};
+use super::fault::Fault;
 use super::http::{API_TIMEOUT, check_response, connection_fault, read_start};
 use super::naming::{stamped, step_key};
 use super::secrets::EffectSecrets;
+use crate::background::blocking;
 use crate::stored_cursor::read_sound;
 
 /// Key of the newest object of each step.
@@ -56,7 +57,8 @@ pub async fn put(
         let (store, prefix) = (Arc::clone(&store), format!("{}_", write.prefix));
         match write.replace {
             true => blocking(move || last_object(&*store, step, &prefix))
-                .await?
+                .await
+                .map_err(Fault::transient)??
                 .unwrap_or(new),
             false => new,
         }
@@ -71,7 +73,8 @@ pub async fn put(
     let response = request.body(write.content.clone()).send().await;
     let response = response.map_err(|error| connection_fault(&url, &error))?;
     let Err(mut fault) = check_response(&url, &response) else {
-        return blocking(move || save_key(&*store, step, &object)).await;
+        let saved = blocking(move || save_key(&*store, step, &object));
+        return saved.await.map_err(Fault::transient)?;
     };
     // Only the error code: the rest of the body repeats the signed request.
     let body = String::from_utf8_lossy(&read_start(response).await).into_owned();

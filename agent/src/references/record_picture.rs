@@ -5,6 +5,7 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_evidence::picture;
 
+use crate::background::blocking;
 use crate::second_opinion::clean_picture;
 
 /// Why there is no picture of a record.
@@ -37,13 +38,11 @@ pub(super) async fn picture_of(
         file => file?,
     };
     let bbox = event.body.rule().and_then(|rule| rule.bbox);
-    let cut = tokio::task::spawn_blocking(move || {
+    let cut = blocking(move || {
         picture::check(&[&file])?;
         picture::cut(&file, bbox)
     });
-    let cut = cut
-        .await
-        .map_err(|died| none(format!("a thread of the agent panicked: {died}")))?;
+    let cut = cut.await.map_err(none)?;
     cut.map_err(|error| none(error.to_string()))
 }
 

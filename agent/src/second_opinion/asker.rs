@@ -27,7 +27,8 @@ use watchkeeper_assistant::setup_agent::prompt::own;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::event::Event;
 
-use crate::model_access::{ModelAccess, blocking, prepare_for};
+use crate::background::blocking;
+use crate::model_access::{ModelAccess, prepare_for};
 
 /// Dependencies of a question.
 #[derive(Debug)]
@@ -108,14 +109,15 @@ impl Asker {
         let file = self.runtime.media(&media.id).await;
         let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
         let checked = file.clone();
-        blocking(move || picture::check(&[&checked]).map_err(|e| e.to_string())).await?;
+        let checked = blocking(move || picture::check(&[&checked])).await?;
+        checked.map_err(|e| e.to_string())?;
         Ok(file)
     }
 
     /// Reads the blueprint of the job, for each event: a user may have changed it.
     async fn blueprint(&self) -> Result<Blueprint, String> {
         let blueprints = self.blueprints.clone();
-        let read = blocking(move || blueprints.serving(blueprint::Job::Triage)).await;
+        let read = blocking(move || blueprints.serving(blueprint::Job::Triage)).await?;
         let (blueprint, _) = read.inspect_err(|why| tracing::warn!("{why}"))?;
         Ok(blueprint)
     }

@@ -22,6 +22,7 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
 use crate::archive::ArchiveService;
+use crate::background::blocking;
 use crate::evidence::lookup_service::LookupService;
 use crate::jobs::JobService;
 use crate::references::ReferenceService;
@@ -151,9 +152,7 @@ impl HeartbeatControl for SwitchControl {
             None => Ok(switch.status()),
         };
         async move {
-            let set = tokio::task::spawn_blocking(set).await;
-            let set = set.map_err(|e| e.to_string())?;
-            set.map_err(|e| format!("cannot store the heartbeat's switch: {e}; free disk space"))
+            blocking(set).await?.map_err(|e| format!("cannot store the heartbeat's switch: {e}; free disk space"))
         }
         .boxed()
     }
