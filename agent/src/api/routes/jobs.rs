@@ -121,8 +121,8 @@ pub(super) async fn cancel(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<CancelledJob>, Refusal> {
-    let (asks, job) = (app.entrypoint, id.clone());
-    let was_active = answer(&app, move |jobs| jobs.cancel(&id, asks)).await?;
+    let asks = app.entrypoint;
+    let (job, was_active) = answer(&app, move |jobs| jobs.cancel(&id, asks)).await?;
     Ok(Json(CancelledJob { job, was_active }))
 }
 
