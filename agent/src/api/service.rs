@@ -2,7 +2,7 @@
 //!
 //! It has its own loop, because conversations wait for disks.
 //!
-//! Invariant: an entrypoint that cannot open (socket in use, port taken, unreadable token) is
+//! Invariant: an entrypoint that can't open (socket in use, port taken, unreadable token) is
 //! logged, reported by `GET /v1/health` and retried. It affects neither the other one nor the
 //! agent.
 
@@ -118,7 +118,7 @@ fn read_notes(notes: &Notes) {
     let notes = notes.clone();
     tokio::task::spawn_blocking(move || {
         if let Err(why) = notes.open() {
-            tracing::warn!(why, "api: cannot load the notes ahead");
+            tracing::warn!(why, "api: can't load the notes ahead");
         }
     });
 }
@@ -186,7 +186,7 @@ async fn over_tcp(
     let address = config.listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|e| {
-        format!("cannot listen on {address}: {e}; choose another port with agent.api.listen")
+        format!("can't listen on {address}: {e}; choose another port with agent.api.listen")
     })?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!(%address, "the API is served over TCP, with a token");

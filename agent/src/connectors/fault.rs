@@ -19,7 +19,7 @@ pub enum Retry {
     /// Transient, but a receiver that can't recognize a retry may have acted already: a few more
     /// tries at most.
     Unanswered,
-    /// Permanent: a retry cannot succeed.
+    /// Permanent: a retry can't succeed.
     Never,
 }
 

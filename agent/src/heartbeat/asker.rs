@@ -85,7 +85,7 @@ impl Asker {
         // A panic costs the notes, not the report.
         let kept = blocking(move || asker.keep(&found, noted.as_ref()));
         if let Err(why) = kept.await.flatten() {
-            tracing::warn!(why, "heartbeat: cannot write the findings to the notes");
+            tracing::warn!(why, "heartbeat: can't write the findings to the notes");
         }
         added
     }
@@ -115,7 +115,7 @@ impl Asker {
             Ok(notes)
         };
         blocking(read).await.flatten().unwrap_or_else(|why| {
-            tracing::warn!(why, "heartbeat: cannot read the observations of cameras");
+            tracing::warn!(why, "heartbeat: can't read the observations of cameras");
             Vec::new()
         })
     }

@@ -95,7 +95,7 @@ impl Asker {
             remember(&mut memory, "look", Some(camera), origin, &text)
         });
         if let Err(why) = kept.await.flatten() {
-            tracing::warn!(why, "heartbeat: cannot write an observation to the notes");
+            tracing::warn!(why, "heartbeat: can't write an observation to the notes");
         }
     }
 }

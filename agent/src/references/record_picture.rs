@@ -11,7 +11,7 @@ use crate::second_opinion::clean_picture;
 /// Why there is no picture of a record.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordPictureError {
-    #[error("cannot ask the runtime: {0}")]
+    #[error("can't ask the runtime: {0}")]
     Runtime(#[from] ClientError),
     #[error("there is no event {0}; `watchkeeper events` lists them")]
     NoRecord(EventSeq),

@@ -73,7 +73,7 @@ const STORE_FOLDER: &str = "agent";
 const RING_CAPACITY: usize = 1152;
 const RING_SPACING: Duration = Duration::from_secs(300);
 
-/// Why an agent cannot start.
+/// Why an agent can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The store failed to open, or holds a record that is unreadable.

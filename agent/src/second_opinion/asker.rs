@@ -107,7 +107,7 @@ impl Asker {
     pub(crate) async fn picture(&self, event: &Event) -> Result<Bytes, String> {
         let media = clean_picture(event).ok_or("the event has no picture")?;
         let file = self.runtime.media(&media.id).await;
-        let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
+        let file = file.map_err(|e| format!("can't fetch its picture: {e}"))?;
         let checked = file.clone();
         let checked = blocking(move || picture::check(&[&checked])).await?;
         checked.map_err(|e| e.to_string())?;
@@ -213,7 +213,7 @@ mod tests {
         let asker = asker(home.path());
         let event = doubtful(1, 1, Severity::Warning);
         let why = asker.ask(&event).await.unwrap_err();
-        assert!(why.why.starts_with("cannot fetch its picture"), "{why:?}");
+        assert!(why.why.starts_with("can't fetch its picture"), "{why:?}");
         assert_eq!(why.cost, Some(Money::ZERO));
         assert!(why.took.is_some());
         let file = asker.blueprints.folder().join("triage.md");

@@ -152,7 +152,8 @@ impl HeartbeatControl for SwitchControl {
             None => Ok(switch.status()),
         };
         async move {
-            blocking(set).await?.map_err(|e| format!("cannot store the heartbeat's switch: {e}; free disk space"))
+            let set = blocking(set).await?;
+            set.map_err(|e| format!("can't store the heartbeat's switch: {e}; free disk space"))
         }
         .boxed()
     }

@@ -139,7 +139,7 @@ pub(super) struct ProviderStatus {
 pub(super) enum ProviderState {
     /// No language model is configured.
     Absent,
-    /// It cannot be called: the key is missing or the address is invalid.
+    /// It can't be called: the key is missing or the address is invalid.
     Unusable,
     /// None of the latest calls that ended went to it.
     Unasked,

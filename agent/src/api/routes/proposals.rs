@@ -136,7 +136,7 @@ pub(super) async fn get(
     let here = system_snapshot(&deps.client, deps.preferred.clone()).await;
     let here = here.map_err(|error| no_runtime(&error.in_full()))?;
     let plain = Plain::new().map_err(|error| {
-        tracing::error!(%error, "the lexicon cannot be read");
+        tracing::error!(%error, "the lexicon can't be read");
         watchkeeper_http::refusal::internal()
     })?;
     let offer = kept.shown.recheck(&plain, &here);

@@ -61,7 +61,7 @@ pub fn restore(
                     return Err(NewerFormat::new(folder, what, found, VERSION).into());
                 }
                 (_, Err(error @ DecodeError::Malformed(_))) => {
-                    tracing::warn!(%error, key = ?entry.key, "outbox: cannot read an entry");
+                    tracing::warn!(%error, key = ?entry.key, "outbox: can't read an entry");
                     damaged.push(entry.key);
                 }
                 (None, Ok(_)) => damaged.push(entry.key),
@@ -130,7 +130,7 @@ pub fn load(store: &dyn Store, id: OutboxId) -> Result<Option<Content>, StoreErr
     match decode(&bytes) {
         Ok(content) => Ok(Some(content)),
         Err(error) => {
-            tracing::warn!(%error, id = id.0, "outbox: cannot read an entry");
+            tracing::warn!(%error, id = id.0, "outbox: can't read an entry");
             Ok(None)
         }
     }
