@@ -173,7 +173,7 @@ impl Agent {
             channels: Channels::new(notify::service::Setup {
                 channels: setup.channels,
                 sinks: setup.sinks,
-                name,
+                names: Arc::new(Mutex::new(notify::message::Names::new(name))),
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
