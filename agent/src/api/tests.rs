@@ -77,7 +77,7 @@ async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<Str
 }
 
 #[tokio::test]
-async fn failed_message_leaves_the_conversation_open() {
+async fn failed_message_leaves_the_conversation_open_and_notes_need_no_runtime() {
     let here = here(Bounds::default());
     let handle = here.all.begin(Entrypoint::Local, false).expect("begun");
     for _ in 0..2 {
@@ -85,6 +85,12 @@ async fn failed_message_leaves_the_conversation_open() {
         assert_eq!(types, ["heard", "failure", "end"]);
     }
     assert!(!handle.status().working);
+    let note = words("remember that the lawn belongs to the neighbours");
+    let types = said(&here.all, &handle, note).await;
+    assert_eq!(types, ["heard", "remembered", "end"]);
+    let about = words("what did I tell you about the lawn");
+    let types = said(&here.all, &handle, about).await;
+    assert_eq!(types, ["heard", "notes", "end"]);
 }
 
 #[tokio::test]
