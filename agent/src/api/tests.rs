@@ -11,6 +11,7 @@ use super::app::{App, Shared};
 use super::conversations::{
     Bounds, ConversationDeps, ConversationError, Conversations, Handle, Message,
 };
+use crate::archive::{ArchiveService, ArchiveSetup};
 use crate::evidence::lookup_service::LookupService;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::notes::Notes;
@@ -18,6 +19,7 @@ use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::conversation::{ShownChanges, ShownEffect, ShownProposal};
 use watchkeeper_assistant::proposal::pending::Requester;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_config::ArchiveConfig;
 
 pub(super) struct Here {
     pub(super) dir: tempfile::TempDir,
@@ -27,9 +29,20 @@ pub(super) struct Here {
 
 pub(super) fn here(bounds: Bounds) -> Here {
     let dir = tempfile::tempdir().expect("a folder");
+    let client = || RuntimeClient::new(dir.path().join("none.sock")).expect("a client");
+    let archive = ArchiveSetup {
+        state_dir: dir.path().join("state"),
+        config: ArchiveConfig {
+            max_bytes: 1 << 20,
+            max_entry_bytes: 1 << 20,
+            ..ArchiveConfig::default()
+        },
+        ca_file: None,
+        credentials: None,
+    };
     let deps = ConversationDeps {
-        archive: None,
-        client: RuntimeClient::new(dir.path().join("none.sock")).expect("a client"),
+        archive: Some(ArchiveService::new(archive, client())),
+        client: client(),
         preferred: None,
         model: None,
         second_opinion: false,
