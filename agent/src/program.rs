@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 use watchkeeper_client::error_chain::one_line;
 use watchkeeper_config::{Config, ConfigError, LoadRequest};
 
-use crate::run::{Agent, Setup};
+use crate::run::{Agent, OPINION_TIMEOUT};
 
 /// Name of the program, and of the link to `watchkeeper` that starts it.
 pub const NAME: &str = "watchkeeper-agent";
@@ -72,14 +72,13 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
-    let agent_parts = Setup::of(config);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("can't create the event loop")?;
     let outcome = runtime.block_on(async {
         let stop = stop_signal(args.exit_with_parent)?;
-        let mut agent = Agent::start(agent_parts)?;
+        let mut agent = Agent::start(config, OPINION_TIMEOUT)?;
         if args.report {
             agent = agent.with_reports();
         }

@@ -102,17 +102,6 @@ impl Shared {
     }
 }
 
-impl App {
-    /// Runs a file access on a blocking thread.
-    pub(super) async fn access_files<T, F>(&self, access: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Shared) -> T + Send + 'static,
-    {
-        self.shared.access_files(access).await
-    }
-}
-
 impl Shared {
     /// Runs a file access on a blocking thread.
     pub(super) async fn access_files<T, F>(self: &Arc<Self>, access: F) -> Result<T, Refusal>

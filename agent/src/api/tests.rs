@@ -13,13 +13,15 @@ use super::conversations::{
 };
 use crate::archive::{ArchiveService, ArchiveSetup};
 use crate::evidence::lookup_service::LookupService;
+use crate::jobs::testing;
+use crate::references::ReferenceService;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::conversation::{ShownChanges, ShownEffect, ShownProposal};
 use watchkeeper_assistant::proposal::pending::Requester;
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_config::ArchiveConfig;
+use watchkeeper_config::{ArchiveConfig, ReferencesConfig};
 
 pub(super) struct Here {
     pub(super) dir: tempfile::TempDir,
@@ -40,8 +42,9 @@ pub(super) fn here(bounds: Bounds) -> Here {
         ca_file: None,
         credentials: None,
     };
+    let references = ReferencesConfig::default();
     let deps = ConversationDeps {
-        archive: Some(ArchiveService::new(archive, client())),
+        archive: ArchiveService::new(archive, client()),
         client: client(),
         preferred: None,
         model: None,
@@ -52,9 +55,9 @@ pub(super) fn here(bounds: Bounds) -> Here {
         audit: Default::default(),
         heartbeat: HeartbeatSwitch::new(&dir.path().join("home"), None),
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
-        jobs: None,
+        jobs: testing::service(&dir.path().join("home")),
         lookups: LookupService::default(),
-        references: None,
+        references: ReferenceService::open(dir.path(), &references, client()),
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(deps, bounds, closing);
@@ -286,7 +289,7 @@ async fn file_access_keeps_its_place_when_the_client_disconnects() {
         started.send(()).expect("the test waits");
         ended.recv().ok();
     };
-    let request = tokio::spawn(async move { app.access_files(access).await.is_ok() });
+    let request = tokio::spawn(async move { app.shared.access_files(access).await.is_ok() });
     has_started.await.expect("the access runs");
     request.abort();
     assert!(request.await.is_err(), "the client went away");

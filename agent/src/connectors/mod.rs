@@ -108,11 +108,15 @@ impl Executor {
             Effect::File(write) => {
                 let job = file::Job::new(spooled, write, self.place(&write.directory)?);
                 let store = Arc::clone(&self.context.store);
-                blocking(move || job.write(&*store)).await.map_err(Fault::transient)?
+                blocking(move || job.write(&*store))
+                    .await
+                    .map_err(Fault::transient)?
             }
             Effect::Bundle(bundle) => {
                 let job = bundle::Job::new(spooled, bundle, self.place(&bundle.directory)?);
-                blocking(move || job.write()).await.map_err(Fault::transient)?
+                blocking(move || job.write())
+                    .await
+                    .map_err(Fault::transient)?
             }
             Effect::Email(message) => {
                 email::send(

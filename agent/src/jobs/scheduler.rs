@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ScheduleConfig, Trigger};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_http::closed;
 

@@ -52,7 +52,9 @@ fn details(event: &Event, answer: Option<&Answer>) -> OpinionDetails {
     OpinionDetails {
         model: answer.map(|answer| answer.model.clone()),
         confidence: answer.map(|answer| answer.opinion.confidence),
-        picture_sha256: asked.and(clean_picture(event)).map(|file| file.sha256.clone()),
+        picture_sha256: asked
+            .and(clean_picture(event))
+            .map(|file| file.sha256.clone()),
         cost_usd: answer.map(|answer| answer.cost.dollars()),
         took_s: asked.map(|answer| answer.took.as_secs_f64()),
         shared_from: answer.and_then(|answer| answer.shared_from),

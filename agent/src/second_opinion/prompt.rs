@@ -142,15 +142,9 @@ mod tests {
     #[test]
     fn start_of_every_conversation_is_identical() {
         let own = || Some("Here dogs are let in.".to_owned());
-        let first =
-            build_conversation(&doubtful(1, 1, Severity::Info), picture(), own())
-                .unwrap();
-        let other = build_conversation(
-            &doubtful(2, 9, Severity::Critical),
-            picture(),
-            own(),
-        )
-        .unwrap();
+        let first = build_conversation(&doubtful(1, 1, Severity::Info), picture(), own()).unwrap();
+        let other =
+            build_conversation(&doubtful(2, 9, Severity::Critical), picture(), own()).unwrap();
         assert_eq!(first.system().len(), 2);
         assert_eq!(first.system()[0], SYSTEM);
         assert_eq!(first.system(), other.system());

@@ -9,7 +9,6 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_agent::heartbeat::CheckInput;
-use watchkeeper_contract::event::Event;
 use watchkeeper_agent::{heartbeat, second_opinion};
 use watchkeeper_assistant::blueprint::{
     Blueprint, BlueprintStore, Job, MAX_INSTRUCTIONS, built_in,
@@ -19,6 +18,7 @@ use watchkeeper_assistant::setup_agent::job_spec::SetupSpec;
 use watchkeeper_assistant::setup_agent::prompt::MAX_TOKENS;
 use watchkeeper_assistant::{proposal, router, setup_agent};
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::conversation::{Conversation, MediaType, Picture};

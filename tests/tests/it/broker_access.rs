@@ -111,10 +111,7 @@ fn read_access_takes_a_snapshot_and_stops_nothing() -> anyhow::Result<()> {
 #[test]
 fn two_boxes_under_one_name_are_named_as_a_cause() -> anyhow::Result<()> {
     for ([of_first, of_second], cause) in [
-        (
-            ["", ""],
-            "another client may use the same mqtt.client_id",
-        ),
+        (["", ""], "another client may use the same mqtt.client_id"),
         (
             ["client_id = \"first\"\n", "client_id = \"second\"\n"],
             "another agent publishes as test/bench; give each box its own box.id",

@@ -77,13 +77,10 @@ pub struct ConversationDeps {
     /// Pauses and resumes the heartbeat.
     pub heartbeat: HeartbeatSwitch,
     pub notes: Notes,
-    /// Absent if no API is configured to serve it.
-    pub archive: Option<ArchiveService>,
-    /// Absent in tests of conversations alone.
-    pub jobs: Option<JobService>,
+    pub archive: ArchiveService,
+    pub jobs: JobService,
     pub lookups: LookupService,
-    /// Absent in tests of conversations alone.
-    pub references: Option<ReferenceService>,
+    pub references: ReferenceService,
 }
 
 impl std::fmt::Debug for ConversationDeps {
@@ -107,7 +104,7 @@ impl ConversationDeps {
             approval: ApprovalRules::for_entrypoint(&self.policy, entrypoint),
             audit: self.audit,
             heartbeat: Some(Arc::new(self.heartbeat_control(entrypoint))),
-            archive: self.archive.clone().map(|archive| Arc::new(archive) as _),
+            archive: Some(Arc::new(self.archive.clone())),
             lookups: Some(Arc::new(self.lookups.clone())),
             job_tools: Vec::new(),
             other_trace: None,

@@ -80,20 +80,12 @@ pub(super) struct VerifyFrom {
     after: Option<EntryName>,
 }
 
-fn service(app: &App) -> Result<&ArchiveService, Refusal> {
-    let service = app.shared.conversations.deps().archive.as_ref();
-    service.ok_or_else(|| {
-        let detail = "this agent has no archive".to_owned();
-        Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ProblemCode::NotReady,
-            detail,
-        )
-    })
+fn service(app: &App) -> &ArchiveService {
+    &app.shared.conversations.deps().archive
 }
 
 async fn archive(app: &App) -> Result<&Archive, Refusal> {
-    service(app)?.archive().await.map_err(refused)
+    service(app).archive().await.map_err(refused)
 }
 
 /// Converts an error into an HTTP problem.
@@ -156,7 +148,7 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<BTreeMap<String,
 #[utoipa::path(get, path = "/archive/stats", tag = "archive",
     responses((status = 200, body = Stats)))]
 pub(super) async fn stats(State(app): State<App>) -> Result<Json<Stats>, Refusal> {
-    service(&app)?.stats().await.map(Json).map_err(refused)
+    service(&app).stats().await.map(Json).map_err(refused)
 }
 
 /// Largest query: one with a picture in it.
@@ -170,7 +162,7 @@ pub(super) async fn query(
     body: JsonBody,
 ) -> Result<Json<Matches>, Refusal> {
     let query = body::read(body::json_up_to(body, MAX_QUERY_BODY)?)?;
-    service(&app)?.query(query).await.map(Json).map_err(refused)
+    service(&app).query(query).await.map(Json).map_err(refused)
 }
 
 /// Entries by a request in plain words, read by rules. The answer quotes the words that were not
@@ -179,7 +171,7 @@ pub(super) async fn query(
     responses((status = 200, body = Found)))]
 pub(super) async fn find(State(app): State<App>, body: JsonBody) -> Result<Json<Found>, Refusal> {
     let FindWords { words } = body::read(body::json(body)?)?;
-    service(&app)?.find(words).await.map(Json).map_err(refused)
+    service(&app).find(words).await.map(Json).map_err(refused)
 }
 
 /// Ingests a source that the agent reads. Files only below `agent.archive.ingest_roots`, hosts
@@ -191,7 +183,7 @@ pub(super) async fn ingest(
     body: JsonBody,
 ) -> Result<Json<Ingested>, Refusal> {
     let ingest = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
-    let ingested = service(&app)?.ingest(ingest).await;
+    let ingested = service(&app).ingest(ingest).await;
     ingested.map(Json).map_err(refused)
 }
 
@@ -243,7 +235,7 @@ pub(super) async fn protect(
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
     let protecting = async move {
-        let (done, ended) = service(&app)?.protect(selection.clone()).await;
+        let (done, ended) = service(&app).protect(selection.clone()).await;
         if ended.is_ok() || done != Changed::default() {
             let failed = ended.as_ref().err().map(ToString::to_string);
             let result = json!({ "entries": done.entries, "gone": done.gone, "failed": failed });
@@ -276,7 +268,7 @@ pub(super) async fn unprotect(
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
     let lifting = async move {
-        let changed = service(&app)?.unprotect(selection.clone()).await;
+        let changed = service(&app).unprotect(selection.clone()).await;
         let changed = changed.map_err(refused)?;
         let entries = json!(changed.entries);
         audit(&app, "lifted the protection of", &selection, entries).await;
@@ -314,7 +306,7 @@ pub(super) async fn get(
     UrlQuery(query): UrlQuery<GetQuery>,
 ) -> Result<Response, Refusal> {
     let name = entry_name(&collection, &name)?;
-    let found = service(&app)?.retrieve(&name, query.skip_cache).await;
+    let found = service(&app).retrieve(&name, query.skip_cache).await;
     let found = found.map_err(refused)?;
     let (body, bytes) = match found.body {
         Body::Bytes(content) => {
@@ -391,7 +383,7 @@ pub(super) async fn put(
     };
     new.check().map_err(refused)?;
     let archive = archive(&app).await?;
-    let _place = service(&app)?.upload_place().await;
+    let _place = service(&app).upload_place().await;
     let chunks = body.into_data_stream().map(|chunk| {
         chunk.map_err(|error| {
             ArchiveError::Source(format!(

@@ -22,7 +22,7 @@ use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 
 use super::problem::of_runtime;
 use super::talk::{StreamQuery, follower};
-use crate::api::app::App;
+use crate::api::app::{App, Shared};
 use crate::jobs::view::NEWS_PAUSE;
 use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
 
@@ -174,9 +174,8 @@ pub(super) async fn stream(
     let asks = app.entrypoint;
     let (status, _) = answer(&app, move |jobs| jobs.show(&id, asks)).await?;
     let place = follower(&app)?;
-    let jobs = service(&app)?;
     let follower = JobFollower {
-        advances: jobs.subscribe(),
+        advances: service(&app).subscribe(),
         closing: app.shared.closing.clone(),
         app,
         job: status.job,
@@ -194,12 +193,8 @@ pub(super) async fn stream(
     Ok(watchkeeper_http::stream::response(events))
 }
 
-pub(super) fn service(app: &App) -> Result<JobService, Refusal> {
-    let jobs = app.shared.conversations.deps().jobs.clone();
-    jobs.ok_or_else(|| {
-        let sentence = "this agent runs no jobs";
-        Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, sentence)
-    })
+pub(super) fn service(app: &App) -> &JobService {
+    &app.shared.conversations.deps().jobs
 }
 
 /// Calls the service of jobs on a thread for files.
@@ -208,8 +203,8 @@ where
     T: Send + 'static,
     F: FnOnce(&JobService) -> Result<T, JobServiceError> + Send + 'static,
 {
-    let jobs = service(app)?;
-    let answered = app.access_files(move |_| call(&jobs)).await?;
+    let access = |shared: &Shared| call(&shared.conversations.deps().jobs);
+    let answered = app.shared.access_files(access).await?;
     answered.map_err(refused)
 }
 
@@ -277,7 +272,7 @@ impl JobFollower {
             self.advances.borrow_and_update();
             let (job, begin) = (self.job.clone(), self.begin);
             // Asked before the log is read, so that the last records are sent.
-            let is_active = service(&self.app).ok()?.is_active(&job);
+            let is_active = service(&self.app).is_active(&job);
             let news = answer(&self.app, move |jobs| jobs.news(&job, begin)).await;
             let (log, end, running) = news.ok()?;
             let skipped = std::mem::take(&mut self.skips);

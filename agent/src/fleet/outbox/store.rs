@@ -86,7 +86,9 @@ pub fn restore(
 /// # Errors
 /// Fails when the store is unreadable.
 pub(crate) fn count_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), StoreError> {
-    let count = read_number(store, META, DAMAGED)?.unwrap_or(0).saturating_add(more);
+    let count = read_number(store, META, DAMAGED)?
+        .unwrap_or(0)
+        .saturating_add(more);
     let batch = Batch::new().put(META, DAMAGED, &count.to_be_bytes());
     Ok((count, batch))
 }

@@ -62,7 +62,11 @@ fn doubtful_event_carries_its_link_instead_of_the_command() {
 fn text_has_the_name_that_a_user_gave_the_camera() {
     let channel = channel(ChannelKind::Slack, None, false);
     let event = event(Phase::New, Severity::Info, &["security"]);
-    let text = |names: &Names| event_notification(&channel, names, &event, None).unwrap().text;
+    let text = |names: &Names| {
+        event_notification(&channel, names, &event, None)
+            .unwrap()
+            .text
+    };
     let (mut names, camera) = (names(), event.source.clone().unwrap());
     assert!(text(&names).contains(&format!("(box, camera {camera}, rule ")));
     let name = DisplayName::new("Main gate").unwrap();
@@ -167,7 +171,10 @@ fn end_is_notified_if_configured_and_event_has_duration() {
     if let EventBody::Rule(rule) = &mut crossed.body {
         rule.condition = "crosses".to_owned();
     }
-    assert_eq!(event_notification(&with_end, &names(), &crossed, None), None);
+    assert_eq!(
+        event_notification(&with_end, &names(), &crossed, None),
+        None
+    );
     let update = event(Phase::Update, Severity::Critical, &["security"]);
     assert_eq!(event_notification(&with_end, &names(), &update, None), None);
 }
@@ -177,7 +184,11 @@ fn each_phase_has_a_stable_id_of_its_own() {
     let channel = channel(ChannelKind::Webhook, None, true);
     let begin = event(Phase::New, Severity::Info, &["security"]);
     let end = event(Phase::End, Severity::Info, &["security"]);
-    let id = |event| event_notification(&channel, &names(), event, None).unwrap().id;
+    let id = |event| {
+        event_notification(&channel, &names(), event, None)
+            .unwrap()
+            .id
+    };
     let copy = begin.clone();
     assert_eq!(id(&begin), id(&copy));
     assert_ne!(id(&begin), id(&end));
@@ -341,7 +352,8 @@ fn clip_follows_its_event_and_is_attached_if_small() {
             "{text}"
         );
     }
-    let large = event_notification(&webhook, &names(), &kept(MAX_ATTACHMENT_BYTES + 1), None).unwrap();
+    let large =
+        event_notification(&webhook, &names(), &kept(MAX_ATTACHMENT_BYTES + 1), None).unwrap();
     assert_eq!(large.media, None);
     let message = "the disk is full".to_owned();
     let lost =
@@ -352,5 +364,8 @@ fn clip_follows_its_event_and_is_attached_if_small() {
         lost.text
     );
     let unaddressed = event(Phase::Clip, Severity::Info, &[]);
-    assert_eq!(event_notification(&slack, &names(), &unaddressed, None), None);
+    assert_eq!(
+        event_notification(&slack, &names(), &unaddressed, None),
+        None
+    );
 }

@@ -27,8 +27,7 @@ pub(crate) struct TaskSetup {
     pub(crate) trace: Trace,
     pub(crate) effect_limits: Limits,
     pub(crate) chains: evidence::service::Setup,
-    /// Absent if no API is configured.
-    pub(crate) api: Option<api::service::Setup>,
+    pub(crate) api: api::service::Setup,
     pub(crate) jobs: JobService,
     pub(crate) scheduler: SchedulerSetup,
 }
@@ -38,7 +37,7 @@ pub(crate) struct TaskSetup {
 pub(crate) struct Tasks {
     effects: BackgroundTask,
     chains: BackgroundTask,
-    api: Option<BackgroundThread>,
+    api: BackgroundThread,
     jobs: JobService,
     scheduler: BackgroundThread,
 }
@@ -54,9 +53,7 @@ impl TaskSetup {
         // Before the API, which shows the schedules.
         let scheduler = scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
         let scheduler = scheduler.map_err(AgentError::SchedulerThread)?;
-        let api = self
-            .api
-            .map(|api| api::service::spawn(api, status_requests));
+        let api = api::service::spawn(self.api, status_requests);
         Ok(Tasks {
             jobs: self.jobs,
             scheduler,
@@ -67,7 +64,7 @@ impl TaskSetup {
                 self.effect_limits,
             ),
             chains: evidence::service::spawn(runtime, self.chains),
-            api: api.transpose().map_err(AgentError::ApiThread)?,
+            api: api.map_err(AgentError::ApiThread)?,
         })
     }
 }
@@ -75,17 +72,11 @@ impl TaskSetup {
 impl Tasks {
     /// Waits until a task ends unexpectedly, which is an error.
     pub(crate) async fn died(&mut self) -> AgentError {
-        let api = async {
-            match &mut self.api {
-                Some(api) => api.ended().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             () = self.effects.ended() => AgentError::Connectors,
             () = self.chains.ended() => AgentError::Chains,
-            () = api => AgentError::Api,
+            () = self.api.ended() => AgentError::Api,
             () = self.scheduler.ended() => AgentError::Scheduler,
         }
     }
@@ -95,15 +86,10 @@ impl Tasks {
     pub(crate) async fn stop(self) {
         self.scheduler.close();
         self.jobs.close();
-        let api = async {
-            if let Some(api) = self.api {
-                api.stop(api::service::EXIT_TIMEOUT).await;
-            }
-        };
-        let (effects, chains) = (
+        tokio::join!(
             self.effects.stop(STOP_TIMEOUT),
             self.chains.stop(STOP_TIMEOUT),
+            self.api.stop(api::service::EXIT_TIMEOUT),
         );
-        tokio::join!(effects, chains, api);
     }
 }
