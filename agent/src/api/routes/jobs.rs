@@ -5,6 +5,7 @@
 //! - Not here: how jobs come in (`submission`).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -17,12 +18,12 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_assistant::jobs::ModelShare;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_http::body::Query;
-use watchkeeper_http::{Refusal, closed, refusal};
+use watchkeeper_http::{Refusal, closed, pieces, refusal};
 use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 
 use super::problem::of_runtime;
 use super::talk::{StreamQuery, follower};
-use crate::api::app::{App, Shared};
+use crate::api::app::{App, MAX_BUNDLES, Shared};
 use crate::jobs::view::NEWS_PAUSE;
 use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
 
@@ -104,13 +105,25 @@ pub(super) async fn bundle(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let permit = super::pieces::permit(&app)?;
+    let permit = Arc::clone(&app.shared.bundles).try_acquire_owned();
+    let permit = permit.map_err(|_| {
+        refusal::full(format!(
+            "{MAX_BUNDLES} bundles are being made; try again in a moment"
+        ))
+    })?;
     let asks = app.entrypoint;
     let gathered = answer(&app, move |jobs| jobs.gather(&id, asks)).await?;
     let (contents, description) = gathered;
     let runtime = &app.shared.conversations.deps().client;
     let signed = runtime.sign_job(&description).await.map_err(of_runtime)?;
-    Ok(super::pieces::send(contents.sign(signed), permit))
+    let bundle = contents.sign(signed);
+    let length = bundle.length();
+    Ok(pieces::respond(
+        "application/x-tar",
+        length,
+        permit,
+        move |out| bundle.write(out),
+    ))
 }
 
 /// Ends a job that runs or waits.
