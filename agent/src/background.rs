@@ -1,6 +1,7 @@
-//! Handles of background tasks and threads: a task of the agent's loop, or a thread with its own.
+//! Background tasks and threads: a task of the agent's loop, a thread with its own, or a piece of
+//! work on a thread that may block.
 //!
-//! - Each ends by itself only after a panic, which [`BackgroundTask::ended`] and
+//! - A task or thread ends by itself only after a panic, which [`BackgroundTask::ended`] and
 //!   [`BackgroundThread::ended`] report.
 //! - A stop is a request: the work bounds how long it takes, and the caller how long it waits. A
 //!   task that takes longer is aborted; a thread is left to the end of the process.
@@ -103,6 +104,17 @@ impl BackgroundThread {
             tracing::warn!("{}: the thread did not end in time", self.name);
         }
     }
+}
+
+/// Runs `work` on a thread that may block.
+///
+/// # Errors
+/// A sentence about its panic.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|died| format!("a thread of the agent panicked: {died}"))
 }
 
 #[cfg(test)]

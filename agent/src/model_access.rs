@@ -16,6 +16,8 @@ use watchkeeper_llm::picture::prepare;
 use watchkeeper_llm::{CallOptions, Client, Conversation, Job, Reply};
 use watchkeeper_store::Store;
 
+use crate::background::blocking;
+
 /// The configured model with its ledger and the agent's trace.
 #[derive(Debug, Clone)]
 pub struct ModelAccess {
@@ -43,7 +45,7 @@ impl ModelAccess {
     /// A sentence for a user.
     pub(crate) async fn client(&self) -> Result<Client, String> {
         let access = self.clone();
-        blocking(move || access.open()).await
+        blocking(move || access.open()).await?
     }
 
     /// Asks the model of `job`, as [`ask_traced`].
@@ -74,17 +76,6 @@ pub(crate) async fn prepare_for(job: &Job, file: Bytes) -> Result<Picture, Strin
     let (model, detail) = (job.model(), job.detail());
     let sees = model.image_tier;
     let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
-    let prepared = blocking(move || prepare(&file, sees, detail).map_err(|e| e.to_string()));
-    Ok(prepared.await?.picture)
-}
-
-/// Runs `work` on a blocking thread.
-///
-/// # Errors
-/// That of `work`, or a sentence about its panic.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|died| Err(format!("a thread of the agent panicked: {died}")))
+    let prepared = blocking(move || prepare(&file, sees, detail)).await?;
+    Ok(prepared.map_err(|e| e.to_string())?.picture)
 }

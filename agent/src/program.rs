@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 use watchkeeper_client::error_chain::one_line;
 use watchkeeper_config::{Config, ConfigError, LoadRequest};
 
-use crate::run::{Agent, Setup};
+use crate::run::{Agent, OPINION_TIMEOUT};
 
 /// Name of the program, and of the link to `watchkeeper` that starts it.
 pub const NAME: &str = "watchkeeper-agent";
@@ -72,14 +72,13 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
-    let agent_parts = Setup::of(config);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot create the event loop")?;
+        .context("can't create the event loop")?;
     let outcome = runtime.block_on(async {
         let stop = stop_signal(args.exit_with_parent)?;
-        let mut agent = Agent::start(agent_parts)?;
+        let mut agent = Agent::start(config, OPINION_TIMEOUT)?;
         if args.report {
             agent = agent.with_reports();
         }
@@ -103,9 +102,9 @@ fn load(args: &Args) -> Result<Config, Vec<ConfigError>> {
 
 /// Resolves on SIGTERM, SIGINT, SIGHUP or, with `exit_with_parent`, at the end of standard input.
 fn stop_signal(exit_with_parent: bool) -> anyhow::Result<impl Future<Output = ()>> {
-    let mut term = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
-    let mut hangup = signal(SignalKind::hangup()).context("cannot catch SIGHUP")?;
+    let mut term = signal(SignalKind::terminate()).context("can't catch SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("can't catch SIGINT")?;
+    let mut hangup = signal(SignalKind::hangup()).context("can't catch SIGHUP")?;
     let parent = exit_with_parent.then(watch_parent).transpose()?;
     Ok(async move {
         let parent_gone = async {
@@ -135,7 +134,7 @@ fn watch_parent() -> anyhow::Result<oneshot::Receiver<()>> {
             while std::io::stdin().read(&mut ignored).is_ok_and(|n| n > 0) {}
             sender.send(()).ok();
         })
-        .context("cannot create the thread that watches the parent")?;
+        .context("can't create the thread that watches the parent")?;
     Ok(parent_gone)
 }
 

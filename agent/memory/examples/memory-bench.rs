@@ -113,9 +113,6 @@ impl Embedder for Dense {
     fn floor(&self) -> f32 {
         0.2
     }
-    fn weight(&self) -> f32 {
-        1.0
-    }
     fn kept_as(&self) -> Option<&str> {
         Some("dense")
     }

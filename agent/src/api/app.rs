@@ -1,6 +1,6 @@
 //! State of the API: what its handlers share, and limits of concurrent work.
 //!
-//! - Followers, bodies and bundles beyond their limit are refused at once; file accesses wait.
+//! - Followers, messages and bundles beyond their limit are refused at once; file accesses wait.
 //! - Files are accessed on blocking threads, so that a slow disk delays no other request.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub const MAX_MESSAGE: usize = 8 << 20;
 /// Limit of clients that follow conversations; a further one is refused.
 pub const MAX_FOLLOWERS: usize = 32;
 
-/// Limit of message bodies read at a time; a further one is refused.
+/// Limit of bodies read at a time: a further message is refused, a reference picture waits.
 pub(super) const MAX_BODY_READS: usize = 2;
 
 /// Limit of evidence bundles that are made or sent at a time; a further one is refused. Each holds
@@ -33,7 +33,7 @@ const MAX_FILE_ACCESSES: usize = 2;
 /// Requests the agent's status from its loop.
 pub type StatusSender = mpsc::Sender<StatusRequest>;
 
-/// The error of each entrypoint that cannot open.
+/// The error of each entrypoint that can't open.
 #[derive(Debug, Default)]
 pub struct EntrypointErrors(Mutex<[Option<String>; 2]>);
 
@@ -99,17 +99,6 @@ impl Shared {
             file_accesses: Arc::new(Semaphore::new(MAX_FILE_ACCESSES)),
             closing,
         })
-    }
-}
-
-impl App {
-    /// Runs a file access on a blocking thread.
-    pub(super) async fn access_files<T, F>(&self, access: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Shared) -> T + Send + 'static,
-    {
-        self.shared.access_files(access).await
     }
 }
 

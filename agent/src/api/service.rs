@@ -2,7 +2,7 @@
 //!
 //! It has its own loop, because conversations wait for disks.
 //!
-//! Invariant: an entrypoint that cannot open (socket in use, port taken, unreadable token) is
+//! Invariant: an entrypoint that can't open (socket in use, port taken, unreadable token) is
 //! logged, reported by `GET /v1/health` and retried. It affects neither the other one nor the
 //! agent.
 
@@ -21,7 +21,6 @@ use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::routes::send_problems;
 use super::token::Token;
 use super::{Shared, StatusSender, TcpAccess, router};
-use crate::archive::ArchiveService;
 use crate::background::BackgroundThread;
 use crate::review_links::ReviewLinks;
 use watchkeeper_assistant::active::save_at_start;
@@ -63,9 +62,8 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
         notes.clone(),
         closing.clone(),
     ));
-    if let Some(jobs) = &conversations.deps().jobs {
-        jobs.set_model(conversations.deps().model.clone());
-    }
+    let deps = conversations.deps();
+    deps.jobs.set_model(deps.model.clone());
     let shared = Shared::new(Arc::clone(&conversations), asks, closing.clone());
     let (config, credentials, links) = (setup.config, setup.credentials, setup.links);
     let local = keep_open(Entrypoint::Local, &shared, &closing, || {
@@ -86,27 +84,17 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
         }
     };
     // In this task: a panic ends the thread, which the agent notices.
-    let archive = serve_archive(conversations.deps().archive.as_ref(), closing.clone());
-    let problems = async {
+    let background = async {
         tokio::select! {
             () = closed(closing.clone()) => {}
             () = send_problems(&shared) => {}
+            () = deps.archive.serve() => {}
         }
     };
-    tokio::join!(local, remote, archive, problems);
+    tokio::join!(local, remote, background);
     let ended = tokio::time::timeout(DRAIN_TIMEOUT, conversations.ended()).await;
     if ended.is_err() {
         tracing::warn!("api: a conversation was cut off during a change");
-    }
-}
-
-/// Serves the archive's own tasks until the API closes.
-async fn serve_archive(archive: Option<&ArchiveService>, closing: watch::Receiver<bool>) {
-    if let Some(archive) = archive {
-        tokio::select! {
-            () = closed(closing) => {}
-            () = archive.serve() => {}
-        }
     }
 }
 
@@ -118,7 +106,7 @@ fn read_notes(notes: &Notes) {
     let notes = notes.clone();
     tokio::task::spawn_blocking(move || {
         if let Err(why) = notes.open() {
-            tracing::warn!(why, "api: cannot load the notes ahead");
+            tracing::warn!(why, "api: can't load the notes ahead");
         }
     });
 }
@@ -186,7 +174,7 @@ async fn over_tcp(
     let address = config.listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|e| {
-        format!("cannot listen on {address}: {e}; choose another port with agent.api.listen")
+        format!("can't listen on {address}: {e}; choose another port with agent.api.listen")
     })?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!(%address, "the API is served over TCP, with a token");

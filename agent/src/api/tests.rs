@@ -11,13 +11,17 @@ use super::app::{App, Shared};
 use super::conversations::{
     Bounds, ConversationDeps, ConversationError, Conversations, Handle, Message,
 };
+use crate::archive::{ArchiveService, ArchiveSetup};
 use crate::evidence::lookup_service::LookupService;
+use crate::jobs::testing;
+use crate::references::ReferenceService;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::conversation::{ShownChanges, ShownEffect, ShownProposal};
 use watchkeeper_assistant::proposal::pending::Requester;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_config::{ArchiveConfig, ReferencesConfig};
 
 pub(super) struct Here {
     pub(super) dir: tempfile::TempDir,
@@ -27,9 +31,21 @@ pub(super) struct Here {
 
 pub(super) fn here(bounds: Bounds) -> Here {
     let dir = tempfile::tempdir().expect("a folder");
+    let client = || RuntimeClient::new(dir.path().join("none.sock")).expect("a client");
+    let archive = ArchiveSetup {
+        state_dir: dir.path().join("state"),
+        config: ArchiveConfig {
+            max_bytes: 1 << 20,
+            max_entry_bytes: 1 << 20,
+            ..ArchiveConfig::default()
+        },
+        ca_file: None,
+        credentials: None,
+    };
+    let references = ReferencesConfig::default();
     let deps = ConversationDeps {
-        archive: None,
-        client: RuntimeClient::new(dir.path().join("none.sock")).expect("a client"),
+        archive: ArchiveService::new(archive, client()),
+        client: client(),
         preferred: None,
         model: None,
         second_opinion: false,
@@ -39,9 +55,9 @@ pub(super) fn here(bounds: Bounds) -> Here {
         audit: Default::default(),
         heartbeat: HeartbeatSwitch::new(&dir.path().join("home"), None),
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
-        jobs: None,
+        jobs: testing::service(&dir.path().join("home")),
         lookups: LookupService::default(),
-        references: None,
+        references: ReferenceService::open(dir.path(), &references, client()),
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(deps, bounds, closing);
@@ -77,7 +93,7 @@ async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<Str
 }
 
 #[tokio::test]
-async fn failed_message_leaves_the_conversation_open() {
+async fn failed_message_leaves_the_conversation_open_and_notes_need_no_runtime() {
     let here = here(Bounds::default());
     let handle = here.all.begin(Entrypoint::Local, false).expect("begun");
     for _ in 0..2 {
@@ -85,6 +101,12 @@ async fn failed_message_leaves_the_conversation_open() {
         assert_eq!(types, ["heard", "failure", "end"]);
     }
     assert!(!handle.status().working);
+    let note = words("remember that the lawn belongs to the neighbours");
+    let types = said(&here.all, &handle, note).await;
+    assert_eq!(types, ["heard", "remembered", "end"]);
+    let about = words("what did I tell you about the lawn");
+    let types = said(&here.all, &handle, about).await;
+    assert_eq!(types, ["heard", "notes", "end"]);
 }
 
 #[tokio::test]
@@ -267,7 +289,7 @@ async fn file_access_keeps_its_place_when_the_client_disconnects() {
         started.send(()).expect("the test waits");
         ended.recv().ok();
     };
-    let request = tokio::spawn(async move { app.access_files(access).await.is_ok() });
+    let request = tokio::spawn(async move { app.shared.access_files(access).await.is_ok() });
     has_started.await.expect("the access runs");
     request.abort();
     assert!(request.await.is_err(), "the client went away");

@@ -8,7 +8,6 @@
 //!   delays another one for longer.
 //! - After each picture it pauses for as long as that took: the runtime has other work.
 
-use std::io::Read as _;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -228,24 +227,13 @@ impl Worker<'_> {
         };
         let read = match body {
             Ok(Some(Body::Bytes(bytes))) => Ok(bytes.to_vec()),
-            Ok(Some(Body::File(file))) => read_file(file).await,
+            Ok(Some(Body::File(file))) => media::read_file(file, MAX_PICTURE).await,
             Ok(_) => Err("its content is damaged or missing".to_owned()),
             Err(ArchiveError::Gone(_)) => return Ok(Picture::Gone),
             Err(error) => Err(error.to_string()),
         };
         Ok(read.map_or_else(Picture::Unreadable, Picture::Bytes))
     }
-}
-
-/// Reads a content of at most [`MAX_PICTURE`] bytes.
-async fn read_file(file: std::fs::File) -> Result<Vec<u8>, String> {
-    let read = tokio::task::spawn_blocking(move || {
-        let mut bytes = Vec::new();
-        file.take(MAX_PICTURE).read_to_end(&mut bytes)?;
-        Ok::<_, std::io::Error>(bytes)
-    });
-    let read = read.await.map_err(|died| died.to_string())?;
-    read.map_err(|error| error.to_string())
 }
 
 enum Picture {

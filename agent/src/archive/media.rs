@@ -4,11 +4,16 @@
 //! - Small media are read into memory; large ones are streamed to a file of the archive's disk.
 //! - An entry whose media are gone is dropped.
 
+use std::fs::File;
+use std::io::Read as _;
+
 use futures_util::stream;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use watchkeeper_archive::blocking::hash_of;
 use watchkeeper_archive::{Archive, ArchiveError, Body, ContentHash, Entry, Sealed, Selection};
 use watchkeeper_client::{ClientError, RuntimeClient};
+
+use crate::background::blocking;
 
 /// Largest media that are read into memory, in bytes.
 const MAX_IN_MEMORY: u64 = 4 << 20;
@@ -44,6 +49,16 @@ fn is_away(error: &ClientError) -> bool {
     error.is_transient() || error.problem().is_some_and(|it| it.status == NOT_READY)
 }
 
+/// Reads a content of at most `max` bytes.
+pub(super) async fn read_file(file: File, max: u64) -> Result<Vec<u8>, String> {
+    let read = blocking(move || {
+        let mut content = Vec::new();
+        let read = file.take(max).read_to_end(&mut content);
+        read.map(|_| content)
+    });
+    read.await?.map_err(|error| error.to_string())
+}
+
 /// Reads the media `id` of a reference.
 pub(super) async fn read(
     archive: &Archive,
@@ -53,9 +68,8 @@ pub(super) async fn read(
 ) -> Result<Body, MediaError> {
     if entry.bytes > MAX_IN_MEMORY {
         let sealed = stage(archive, runtime, entry, id).await?;
-        let file = tokio::task::spawn_blocking(move || sealed.into_file()).await;
-        let file = file.map_err(|error| ArchiveError::Source(error.to_string()))?;
-        return Ok(Body::File(file?));
+        let file = blocking(move || sealed.into_file()).await;
+        return Ok(Body::File(file.map_err(ArchiveError::Source)??));
     }
     match runtime.media(id).await {
         Ok(content) => {

@@ -35,11 +35,8 @@ pub(super) fn open_file(roots: &[PathBuf], path: &Path) -> Result<File, ArchiveE
     let (last, folders) = below
         .split_last()
         .ok_or_else(|| unreadable(path, &"it is a folder; use folder::"))?;
-    let mut here = open_root(root, path)?;
-    for name in folders {
-        here = open_at(&here, name, DIRECTORY, path)?;
-    }
-    let file = open_at(&here, last, FILE, path)?;
+    let folder = open_folder(root, folders, path)?;
+    let file = open_at(&folder, last, FILE, path)?;
     regular(file).ok_or_else(|| unreadable(path, &"it is no regular file"))
 }
 
@@ -51,17 +48,14 @@ pub(super) fn walk(
     mut visit: impl FnMut(FoundFile) -> Result<(), ArchiveError>,
 ) -> Result<Vec<String>, ArchiveError> {
     let (root, below) = place(roots, path)?;
-    let mut here = open_root(root, path)?;
-    for name in below {
-        here = open_at(&here, name, DIRECTORY, path)?;
-    }
+    let folder = open_folder(root, &below, path)?;
     let mut walk = Walk {
         path,
         seen: 0,
         skipped: Vec::new(),
         visit: &mut visit,
     };
-    walk.folder(&here, "", 0)?;
+    walk.folder(&folder, "", 0)?;
     Ok(walk.skipped)
 }
 
@@ -83,10 +77,15 @@ fn place<'a>(
     Ok((root, below.iter().collect()))
 }
 
-fn open_root(root: &Path, path: &Path) -> Result<OwnedFd, ArchiveError> {
+/// Opens the folder of `path`: the root, then each name below it.
+fn open_folder(root: &Path, below: &[&OsStr], path: &Path) -> Result<OwnedFd, ArchiveError> {
     // The operator may have named the root by a link.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(CWD, root, flags, Mode::empty()).map_err(|errno| unreadable(path, &errno))
+    let mut folder = open_at(&CWD, root.as_os_str(), flags, path)?;
+    for name in below {
+        folder = open_at(&folder, name, DIRECTORY, path)?;
+    }
+    Ok(folder)
 }
 
 fn open_at(

@@ -4,15 +4,12 @@
 //! - At most [`MAX_INGESTS`] ingests run at a time, the others wait.
 //! - Not here: entries and tiers (crate `archive`), routes.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use jiff::Zoned;
@@ -36,6 +33,7 @@ use super::camera_names::camera_names;
 use super::embed::{self, Progress};
 use super::sources::Sources;
 use super::{follow, media};
+use crate::background::blocking;
 use crate::connectors::http_client::HttpClient;
 use crate::connectors::secrets;
 use crate::embedding::{Embedder, EmbeddingError};
@@ -85,7 +83,7 @@ impl ArchiveAccess for ArchiveService {
             let content = match body {
                 _ if entry.bytes > MAX_CONTENT => None,
                 Body::Bytes(content) => Some(content),
-                Body::File(file) => Some(read_content(file).await?),
+                Body::File(file) => Some(media::read_file(file, MAX_CONTENT).await?.into()),
                 // `retrieve` has replaced it by its bytes.
                 Body::Media(_) => None,
             };
@@ -98,17 +96,6 @@ impl ArchiveAccess for ArchiveService {
         }
         .boxed()
     }
-}
-
-/// Reads a content of at most [`MAX_CONTENT`] bytes.
-async fn read_content(file: File) -> Result<Bytes, String> {
-    let read = tokio::task::spawn_blocking(move || {
-        let mut content = Vec::new();
-        let read = file.take(MAX_CONTENT).read_to_end(&mut content);
-        read.map(|_| Bytes::from(content))
-    });
-    let read = read.await.map_err(|error| error.to_string())?;
-    read.map_err(|error| error.to_string())
 }
 
 /// Dependencies of an agent's archive.
@@ -221,9 +208,8 @@ impl ArchiveService {
             shared: memcached,
             objects,
         };
-        let opened = tokio::task::spawn_blocking(move || Archive::open(settings)).await;
-        let opened = opened.map_err(|error| ArchiveError::Refused(error.to_string()))?;
-        let (archive, found) = opened?;
+        let opened = blocking(move || Archive::open(settings)).await;
+        let (archive, found) = opened.map_err(ArchiveError::Refused)??;
         tracing::info!(?found, "the archive is open");
         if found.missing > 0 {
             tracing::error!(found.missing, "archive: contents are missing on disk");

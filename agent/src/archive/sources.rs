@@ -23,6 +23,7 @@ use super::field_text;
 use super::journal::{COLLECTION, references};
 use super::web::Web;
 use super::{media, roots};
+use crate::background::blocking;
 
 /// Bytes that are read of a file at a time.
 const CHUNK: usize = 256 << 10;
@@ -90,7 +91,8 @@ impl Sources {
         let new = target.new_entry(&named(&name, &name))?;
         let (roots, archive) = (self.roots.clone(), target.archive.clone());
         let sealed = blocking(move || stage_file(&archive, roots::open_file(&roots, &path)?));
-        target.archive.ingest(sealed.await?, new).await
+        let sealed = sealed.await.map_err(ArchiveError::Source)?;
+        target.archive.ingest(sealed?, new).await
     }
 
     async fn folder(&self, target: &Target<'_>, path: PathBuf) -> Result<Ingested, ArchiveError> {
@@ -129,7 +131,7 @@ impl Sources {
         };
         let (walked, ingested) = tokio::join!(walking, ingesting);
         let mut done = ingested?;
-        done.skipped.extend(walked?);
+        done.skipped.extend(walked.map_err(ArchiveError::Source)??);
         Ok(done)
     }
 }
@@ -179,13 +181,6 @@ fn stage_file(archive: &Archive, mut file: std::fs::File) -> Result<Sealed, Arch
             _ => return staged.seal(),
         }
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ArchiveError> + Send + 'static,
-) -> Result<T, ArchiveError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(ArchiveError::Source(error.to_string())))
 }
 
 /// The id of an event; asks the journal where a number names it.
@@ -345,7 +340,8 @@ impl Target<'_> {
             Body::Bytes(content) => self.archive.stage_bytes(content).await,
             Body::File(file) => {
                 let archive = self.archive.clone();
-                blocking(move || stage_file(&archive, file)).await
+                let staged = blocking(move || stage_file(&archive, file));
+                staged.await.map_err(ArchiveError::Source)?
             }
             Body::Media(id) => {
                 let staged = media::stage(self.archive, runtime, &found.entry, &id).await;

@@ -17,8 +17,9 @@ use lettre::transport::smtp::client::{
 use lettre::transport::smtp::extension::ClientId;
 use watchkeeper_contract::effect::{Attachment as File, Email, EmailBody};
 
-use super::fault::{Fault, blocking};
+use super::fault::Fault;
 use super::secrets::EffectSecrets;
+use crate::background::blocking;
 use watchkeeper_client::error_chain::one_line;
 
 /// Timeout of opening the connection, and of closing it.
@@ -40,7 +41,8 @@ pub async fn send(
 ) -> Result<(), Fault> {
     let message = message(id, email)?;
     let (server, ca_file) = (email.server.clone(), ca_file.map(Path::to_path_buf));
-    let tls = blocking(move || tls(server, ca_file.as_deref())).await?;
+    let tls = blocking(move || tls(server, ca_file.as_deref())).await;
+    let tls = tls.map_err(Fault::transient)??;
     let login = Credentials::new(
         email.from.clone(),
         secrets.text(&email.password)?.to_owned(),

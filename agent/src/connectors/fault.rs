@@ -19,7 +19,7 @@ pub enum Retry {
     /// Transient, but a receiver that can't recognize a retry may have acted already: a few more
     /// tries at most.
     Unanswered,
-    /// Permanent: a retry cannot succeed.
+    /// Permanent: a retry can't succeed.
     Never,
 }
 
@@ -72,17 +72,6 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
     }
-}
-
-/// Runs `work` on a thread that may block.
-///
-/// # Errors
-/// Those of `work`; transient if it panicked.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|died| Err(Fault::transient(format!("connector panicked: {died}"))))
 }
 
 #[cfg(test)]

@@ -22,10 +22,11 @@ use watchkeeper_board::storage::space;
 use watchkeeper_config::sinks::Place;
 use watchkeeper_contract::effect::FileWrite;
 use watchkeeper_contract::spool::SpooledEffect;
-use watchkeeper_store::{Batch, JsonRecords, Keyspace, Store, StoreError};
+use watchkeeper_store::{Batch, JsonRecords, Keyspace, Store};
 
 use super::fault::Fault;
 use super::naming::{stamped, step_key};
+use crate::stored_cursor::read_sound;
 
 /// Newest file of each step.
 const LAST_FILES: Keyspace = Keyspace::new("sink_files");
@@ -154,12 +155,9 @@ impl Job {
     }
 
     fn load_last(&self, store: &dyn Store) -> Result<Option<LastFile>, Fault> {
-        let value = match store.get(LAST_FILES, &self.key) {
-            Ok(value) => value,
-            // A damaged record only costs a new file.
-            Err(StoreError::Corrupt { .. }) => None,
-            Err(error) => return Err(Fault::transient(error.to_string())),
-        };
+        // A damaged record only costs a new file.
+        let value = read_sound(store, LAST_FILES, &self.key);
+        let value = value.map_err(|error| Fault::transient(error.to_string()))?;
         Ok(value.and_then(|value| RECORDS.decode(&value)))
     }
 

@@ -14,7 +14,8 @@ use reqwest::redirect;
 use tokio::sync::OnceCell;
 use watchkeeper_llm::client::root_cause;
 
-use super::fault::{Fault, blocking};
+use super::fault::Fault;
+use crate::background::blocking;
 
 /// Lazily built `reqwest` client.
 pub(crate) struct HttpClient {
@@ -51,9 +52,10 @@ impl HttpClient {
 
     /// The client, built at its first use. The next effect retries a failed build.
     pub(crate) async fn client(&self) -> Result<&reqwest::Client, Fault> {
-        let build = || {
+        let build = || async {
             let (ca_file, resolver) = (self.ca_file.clone(), self.resolver.clone());
-            blocking(move || build(ca_file.as_deref(), resolver))
+            let built = blocking(move || build(ca_file.as_deref(), resolver));
+            built.await.map_err(Fault::transient)?
         };
         self.client.get_or_try_init(build).await
     }

@@ -37,8 +37,9 @@ use watchkeeper_contract::effect::{Effect, HttpCall};
 use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::Store;
 
+use crate::background::blocking;
 use context::ConnectorContext;
-use fault::{Fault, blocking};
+use fault::Fault;
 use http_client::HttpClient;
 use mqtt::Brokers;
 use secrets::EffectSecrets;
@@ -107,11 +108,15 @@ impl Executor {
             Effect::File(write) => {
                 let job = file::Job::new(spooled, write, self.place(&write.directory)?);
                 let store = Arc::clone(&self.context.store);
-                blocking(move || job.write(&*store)).await
+                blocking(move || job.write(&*store))
+                    .await
+                    .map_err(Fault::transient)?
             }
             Effect::Bundle(bundle) => {
                 let job = bundle::Job::new(spooled, bundle, self.place(&bundle.directory)?);
-                blocking(move || job.write()).await
+                blocking(move || job.write())
+                    .await
+                    .map_err(Fault::transient)?
             }
             Effect::Email(message) => {
                 email::send(

@@ -13,13 +13,15 @@ use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use url::Url;
 use watchkeeper_contract::effect::S3Write;
 use watchkeeper_contract::spool::SpooledEffect;
-use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
+use watchkeeper_store::{Batch, Keyspace, Store};
 
 use super::context::ConnectorContext;
-use super::fault::{Fault, blocking};
+use super::fault::Fault;
 use super::http::{API_TIMEOUT, check_response, connection_fault, read_start};
 use super::naming::{stamped, step_key};
 use super::secrets::EffectSecrets;
+use crate::background::blocking;
+use crate::stored_cursor::read_sound;
 
 /// Key of the newest object of each step.
 const LAST_OBJECTS: Keyspace = Keyspace::new("sink_objects");
@@ -55,7 +57,8 @@ pub async fn put(
         let (store, prefix) = (Arc::clone(&store), format!("{}_", write.prefix));
         match write.replace {
             true => blocking(move || last_object(&*store, step, &prefix))
-                .await?
+                .await
+                .map_err(Fault::transient)??
                 .unwrap_or(new),
             false => new,
         }
@@ -70,7 +73,8 @@ pub async fn put(
     let response = request.body(write.content.clone()).send().await;
     let response = response.map_err(|error| connection_fault(&url, &error))?;
     let Err(mut fault) = check_response(&url, &response) else {
-        return blocking(move || save_key(&*store, step, &object)).await;
+        let saved = blocking(move || save_key(&*store, step, &object));
+        return saved.await.map_err(Fault::transient)?;
     };
     // Only the error code: the rest of the body repeats the signed request.
     let body = String::from_utf8_lossy(&read_start(response).await).into_owned();
@@ -101,14 +105,10 @@ fn bucket(context: &ConnectorContext, write: &S3Write) -> Result<Bucket, Fault> 
 
 /// Key of the newest object of `step`, unless a changed prefix starts a new one.
 fn last_object(store: &dyn Store, step: [u8; 16], prefix: &str) -> Result<Option<String>, Fault> {
-    match store.get(LAST_OBJECTS, &step) {
-        Ok(stored) => {
-            let key = stored.and_then(|key| String::from_utf8(key).ok());
-            Ok(key.filter(|key| key.starts_with(prefix)))
-        }
-        Err(StoreError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(Fault::transient(error.to_string())),
-    }
+    let stored = read_sound(store, LAST_OBJECTS, &step);
+    let stored = stored.map_err(|error| Fault::transient(error.to_string()))?;
+    let key = stored.and_then(|key| String::from_utf8(key).ok());
+    Ok(key.filter(|key| key.starts_with(prefix)))
 }
 
 fn save_key(store: &dyn Store, step: [u8; 16], object: &str) -> Result<(), Fault> {

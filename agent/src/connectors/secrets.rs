@@ -17,7 +17,8 @@ use watchkeeper_config::{SecretSource, SinksConfig};
 use watchkeeper_contract::effect::{Effect, Sealed};
 use watchkeeper_llm::key::CREDENTIALS_VARIABLE;
 
-use super::fault::{Fault, blocking};
+use super::fault::Fault;
+use crate::background::blocking;
 
 /// Bytes read of a secret's file; bounds the read of a file named by mistake.
 const MAX_BYTES: u64 = 16_384;
@@ -109,7 +110,7 @@ pub(crate) async fn read_in_background(
     let (name, source) = (name.to_owned(), source.clone());
     let credentials = credentials.map(Path::to_path_buf);
     let reading = move || read(&name, &source, credentials.as_deref()).map_err(Fault::transient);
-    blocking(reading).await
+    blocking(reading).await.map_err(Fault::transient)?
 }
 
 /// Reads the secret `name` from its source; of a file, the first line.

@@ -17,7 +17,7 @@ use watchkeeper_llm::money::Money;
 
 use super::fields;
 use crate::references::ReferenceService;
-use crate::second_opinion::{Answer, Asker, Case, NoAnswer};
+use crate::second_opinion::{Answer, Asker, NoAnswer};
 
 /// Longest question: four tries of a minute with their pauses.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -92,7 +92,7 @@ impl Sources {
     /// Why there is none.
     pub(crate) async fn opinion(&self, event: &Event) -> Result<Answer, NoAnswer> {
         match &self.asker {
-            Some(asker) => Arc::clone(asker).ask(Case::of(event)).await,
+            Some(asker) => asker.ask(event).await,
             None => Err(NO_MODEL.into()),
         }
     }

@@ -20,7 +20,7 @@ use watchkeeper_llm::{CallOptions, Conversation, JobSpec};
 
 use crate::data_question::{DataQuestion, call_options};
 use crate::model_access::prepare_for;
-use crate::second_opinion::{Asker, Case};
+use crate::second_opinion::{Asker, qualified_rule};
 
 /// Limit of the answer in tokens, thinking included.
 const MAX_OUTPUT: u32 = 2_000;
@@ -49,12 +49,11 @@ async fn ask(
     schema: &Arc<Schema>,
     question: Option<&str>,
 ) -> Result<(SourceAnswer, Option<f64>), String> {
-    let case = Case::of(event);
-    let file = asker.picture(&case).await?;
+    let file = asker.picture(event).await?;
     let mut job = asker.model.client().await?.start_job(JobSpec {
         name: format!("fields/{}", event.id),
         class: CallClass::Escalation,
-        rule: case.qualified_rule(),
+        rule: qualified_rule(event),
         tier: Tier::Small,
         detail: Detail::Medium,
         time: asker.timeout,

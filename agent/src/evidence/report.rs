@@ -18,12 +18,12 @@ use watchkeeper_llm::money::Money;
 
 use super::on_disk::StoredChain;
 use crate::second_opinion::weigh::{Weighed, weigh};
-use crate::second_opinion::{Answer, Case, NoAnswer, assessment};
+use crate::second_opinion::{Answer, NoAnswer, assessment};
 
 /// A second opinion with its effect.
 #[derive(Debug)]
 pub(super) struct WeighedOpinion {
-    pub case: Case,
+    pub event: Event,
     pub answer: Result<Answer, NoAnswer>,
     pub weighed: Weighed,
 }
@@ -31,18 +31,18 @@ pub(super) struct WeighedOpinion {
 impl WeighedOpinion {
     /// Weighs the answer of `stored` against the latest decision of the box.
     pub(super) fn of(stored: &StoredChain, now: Wall) -> Self {
-        let case = Case::of(&stored.event);
+        let event = stored.event.clone();
         let answer = stored.answer.clone();
         let answer = answer.ok_or_else(|| no_answer(&stored.chain));
         Self {
-            weighed: weigh(&case, &answer, now),
-            case,
+            weighed: weigh(&event, &answer, now),
+            event,
             answer,
         }
     }
 
     pub(super) fn new_assessment(&self) -> NewAssessment {
-        assessment::new_assessment(&self.case, &self.answer, &self.weighed)
+        assessment::new_assessment(&self.event, &self.answer, &self.weighed)
     }
 }
 

@@ -328,7 +328,7 @@ impl Deps {
     /// Counts and traces a second opinion that the runtime recorded.
     async fn count_opinion(&self, opinion: &WeighedOpinion) {
         let WeighedOpinion {
-            case,
+            event,
             answer,
             weighed,
         } = opinion;
@@ -336,7 +336,7 @@ impl Deps {
         self.opinion_counts.lock().count(weighed.outcome, answer);
         if let Some(answer) = answer {
             let details = json!({
-                "sentence": weighed.decision.reason, "event": case.event.id,
+                "sentence": weighed.decision.reason, "event": event.id,
                 "outcome": weighed.outcome, "opinion": answer.opinion, "model": answer.model,
                 "usd": answer.cost.dollars(),
             });

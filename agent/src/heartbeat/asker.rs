@@ -19,7 +19,8 @@ use watchkeeper_memory::{Memory, Note, Query};
 use super::finding::Finding;
 use super::input::{Budget, CheckInput};
 use super::prompt;
-use crate::model_access::{ModelAccess, blocking};
+use crate::background::blocking;
+use crate::model_access::ModelAccess;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::clock::wall_now;
@@ -82,8 +83,9 @@ impl Asker {
         };
         let (asker, noted) = (Arc::clone(&self), added.clone());
         // A panic costs the notes, not the report.
-        if let Err(why) = blocking(move || asker.keep(&found, noted.as_ref())).await {
-            tracing::warn!(why, "heartbeat: cannot write the findings to the notes");
+        let kept = blocking(move || asker.keep(&found, noted.as_ref()));
+        if let Err(why) = kept.await.flatten() {
+            tracing::warn!(why, "heartbeat: can't write the findings to the notes");
         }
         added
     }
@@ -112,8 +114,8 @@ impl Asker {
             notes.sort_by_key(|note| std::cmp::Reverse(note.at));
             Ok(notes)
         };
-        blocking(read).await.unwrap_or_else(|why| {
-            tracing::warn!(why, "heartbeat: cannot read the observations of cameras");
+        blocking(read).await.flatten().unwrap_or_else(|why| {
+            tracing::warn!(why, "heartbeat: can't read the observations of cameras");
             Vec::new()
         })
     }

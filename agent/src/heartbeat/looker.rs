@@ -21,7 +21,8 @@ use watchkeeper_memory::note::Origin;
 
 use super::asker::{Asker, remember};
 use super::look::{self, Seen};
-use crate::model_access::{ModelAccess, blocking, prepare_for};
+use crate::background::blocking;
+use crate::model_access::{ModelAccess, prepare_for};
 
 /// Timeout of the call about one frame.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -93,8 +94,8 @@ impl Asker {
             let mut memory = asker.notes.open()?;
             remember(&mut memory, "look", Some(camera), origin, &text)
         });
-        if let Err(why) = kept.await {
-            tracing::warn!(why, "heartbeat: cannot write an observation to the notes");
+        if let Err(why) = kept.await.flatten() {
+            tracing::warn!(why, "heartbeat: can't write an observation to the notes");
         }
     }
 }

@@ -13,15 +13,15 @@ use super::request::JobServiceError;
 use super::service::JobService;
 
 impl JobService {
-    /// Asks a job that runs or waits to end; false if it does neither.
+    /// Asks a job that runs or waits to end. Returns its ID, and false if it does neither.
     ///
     /// # Errors
     /// If there is no such job, or its end can't be recorded.
-    pub fn cancel(&self, id: &str, asks: Entrypoint) -> Result<bool, JobServiceError> {
+    pub fn cancel(&self, id: &str, asks: Entrypoint) -> Result<(JobId, bool), JobServiceError> {
         let job = self.open(id, asks)?;
         let id = &job.info().id;
         if !self.is_active(id) {
-            return Ok(false);
+            return Ok((id.clone(), false));
         }
         job.record_cancel()?;
         let (was_waiting, is_live) = {
@@ -32,9 +32,9 @@ impl JobService {
             job.end_unrun(Ended::Cancelled)?;
         }
         let trace = self.trace(Some(asks.name()));
-        job_trace::requested(&trace, &job.info().id, Some(job.info()), "cancel_requested");
+        job_trace::requested(&trace, id, Some(job.info()), "cancel_requested");
         self.advance();
-        Ok(was_waiting || is_live)
+        Ok((id.clone(), was_waiting || is_live))
     }
 
     /// Queues a job that failed, was cancelled or was interrupted.

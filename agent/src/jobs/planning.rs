@@ -166,7 +166,8 @@ mod tests {
         let shown = || service.show(&id, Entrypoint::Local).unwrap().0.state;
         assert_eq!(shown(), JobState::Running);
         let mut advances = service.subscribe();
-        assert!(service.cancel(&id, Entrypoint::Local).unwrap());
+        let cancelled = service.cancel(&id[..8], Entrypoint::Local).unwrap();
+        assert_eq!(cancelled, (id.clone(), true), "the whole ID of a prefix");
         let ended = advances.wait_for(|_| !service.is_active(&id));
         let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
         assert!(

@@ -47,8 +47,8 @@ pub(super) struct ScheduleClock {
     jobs: JobService,
     /// Why each schedule does not work.
     troubles: Vec<Option<Trouble>>,
-    /// When the plans of [`Self::troubles`] were checked last.
-    checked: Instant,
+    /// When the plans of [`Self::troubles`] were checked last, all of them the first time.
+    checked: Option<Instant>,
     zone: TimeZone,
 }
 
@@ -90,20 +90,15 @@ impl ScheduleClock {
                 .entry(schedule.name.clone())
                 .or_insert_with(new);
         }
-        let troubles = schedules.iter();
-        let troubles: Vec<_> = troubles.map(|one| plan_trouble(one, &jobs)).collect();
-        for trouble in troubles.iter().flatten() {
-            tracing::error!("jobs: {}", trouble.sentence);
-        }
         Self {
+            troubles: schedules.iter().map(|_| None).collect(),
             schedules,
             stored: known,
             cursor: stored.cursor,
             written: stored,
             file,
             jobs,
-            troubles,
-            checked: Instant::now(),
+            checked: None,
             zone: TimeZone::system(),
         }
     }
@@ -118,25 +113,34 @@ impl ScheduleClock {
         self.jobs.set_schedules(self.statuses(now));
     }
 
-    /// Checks the plans of schedules again that do not work, every [`TICK`] at most.
-    pub(super) fn check_again(&mut self, now: Instant) {
-        if now.duration_since(self.checked) < TICK {
+    /// Checks the plans: all of them once, then those of schedules that do not work, every [`TICK`]
+    /// at most.
+    pub(super) fn check_plans(&mut self, now: Instant) {
+        let is_early = |checked| now.duration_since(checked) < TICK;
+        if self.checked.is_some_and(is_early) {
             return;
         }
-        self.checked = now;
+        let is_first = self.checked.replace(now).is_none();
         for (schedule, trouble) in self.schedules.iter().zip(&mut self.troubles) {
-            if trouble.as_ref().is_some_and(|trouble| !trouble.is_retried) {
-                *trouble = plan_trouble(schedule, &self.jobs);
-                if trouble.is_none() {
+            if !is_first && trouble.as_ref().is_none_or(|trouble| trouble.is_retried) {
+                continue;
+            }
+            *trouble = plan_trouble(schedule, &self.jobs);
+            match trouble {
+                Some(trouble) if is_first => tracing::error!("jobs: {}", trouble.sentence),
+                None if !is_first => {
                     tracing::info!(schedule = schedule.name, "jobs: the schedule works again");
                 }
+                _ => {}
             }
         }
     }
 
-    /// Takes the next record and the cursor behind it. Without a record the cursor moved to another
-    /// place of the journal, or to the start of a new one.
-    pub(super) fn take(&mut self, event: Option<&Event>, cursor: u64) {
+    /// Takes the next record and the cursor behind it; returns whether there is something to start
+    /// or to store. Without a record the cursor moved to another place of the journal, or to the
+    /// start of a new one.
+    pub(super) fn take(&mut self, event: Option<&Event>, cursor: u64) -> bool {
+        let mut is_matched = false;
         for schedule in &self.schedules {
             if let Trigger::On(filter) = &schedule.trigger
                 && let Some(event) = event
@@ -144,14 +148,17 @@ impl ScheduleClock {
                 && let Some(stored) = self.stored.schedules.get_mut(&schedule.name)
             {
                 stored.trigger.push(event);
+                is_matched = true;
             }
         }
         self.cursor = Some(cursor);
         let written = self.written.cursor;
         let is_far = written.is_none_or(|written| cursor.abs_diff(written) >= SAVE_EVERY);
-        if event.is_none() || is_far {
+        let is_cursor_due = event.is_none() || is_far;
+        if is_cursor_due {
             self.stored.cursor = self.cursor;
         }
+        is_matched || is_cursor_due
     }
 
     /// Stores the state if it changed; a failed write is repeated at the next call.

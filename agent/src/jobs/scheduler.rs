@@ -7,6 +7,7 @@
 //! - Not here: what is due and started (`schedule_clock`).
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ScheduleConfig, Trigger};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_http::closed;
 
@@ -48,7 +50,8 @@ pub(crate) struct JobNotice {
     pub stored: oneshot::Sender<()>,
 }
 
-/// Starts the thread. Failed jobs are sent to `notices`. Once closed it starts no further job.
+/// Starts the thread; every schedule has a status from here on. Failed jobs are sent to `notices`.
+/// Once closed it starts no further job.
 ///
 /// # Errors
 /// When the system refuses to create it.
@@ -57,6 +60,7 @@ pub(crate) fn spawn(
     jobs: JobService,
     notices: mpsc::Sender<JobNotice>,
 ) -> std::io::Result<BackgroundThread> {
+    publish_without_state(&setup.schedules, &jobs, None);
     BackgroundThread::spawn("schedules", |closing| run(setup, jobs, notices, closing))
 }
 
@@ -77,6 +81,8 @@ async fn run(
         .then(|| JournalTail::new("schedules", setup.runtime, stored.cursor.map(EventSeq)));
     let advances = jobs.subscribe();
     let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
+    // Before the plans are checked: that may wait for the runtime.
+    clock.publish(Timestamp::now());
     tokio::select! {
         biased;
         () = closed(closing) => {}
@@ -97,22 +103,31 @@ async fn follow(
         if !run_due(clock, notices).await {
             return;
         }
-        let record = async {
-            match journal {
-                Some(journal) => {
-                    let event = journal.next().await;
-                    (event, journal.cursor().0)
+        let mut pause = pin!(tokio::time::sleep(clock.pause(Timestamp::now())));
+        let mut advance = pin!(next_advance(&mut advances));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut advance => break,
+                () = &mut pause => break,
+                (event, cursor) = next_record(journal) => {
+                    if clock.take(event.as_deref(), cursor) {
+                        break;
+                    }
                 }
-                None => std::future::pending().await,
             }
-        };
-        let pause = clock.pause(Timestamp::now());
-        tokio::select! {
-            biased;
-            (event, cursor) = record => clock.take(event.as_deref(), cursor),
-            () = next_advance(&mut advances) => {}
-            () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+/// The next record of the journal with the cursor behind it; pending forever without a journal.
+async fn next_record(journal: &mut Option<JournalTail>) -> (Option<Box<Event>>, u64) {
+    match journal {
+        Some(journal) => {
+            let event = journal.next().await;
+            (event, journal.cursor().0)
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -131,9 +146,7 @@ async fn read_state(
         };
         let why = format!("the state of the schedules can't be read: {error}; check the disk");
         tracing::error!("jobs: {why}");
-        let waiting = schedules.iter();
-        let waiting = waiting.map(|one| ScheduleStatus::without_state(&one.name, &why));
-        jobs.set_schedules(waiting.collect());
+        publish_without_state(schedules, jobs, Some(&why));
         tokio::select! {
             biased;
             () = closed(closing.clone()) => return None,
@@ -142,11 +155,18 @@ async fn read_state(
     }
 }
 
+/// Publishes the names of the schedules, and why their state is not known.
+fn publish_without_state(schedules: &[ScheduleConfig], jobs: &JobService, why: Option<&str>) {
+    let statuses = schedules.iter();
+    let statuses = statuses.map(|one| ScheduleStatus::without_state(&one.name, why));
+    jobs.set_schedules(statuses.collect());
+}
+
 /// Deals with what has ended and starts what is due, schedule by schedule. Returns false if the
 /// loop has ended: the next agent reports what was not.
 async fn run_due(clock: &mut ScheduleClock, notices: &mpsc::Sender<JobNotice>) -> bool {
     let (now, deadline) = (Timestamp::now(), Instant::now() + STORE_TIMEOUT);
-    clock.check_again(Instant::now());
+    clock.check_plans(Instant::now());
     for place in 0..clock.len() {
         if let Some(failed) = clock.finish_ended(place)
             && !report(notices, failed, deadline).await

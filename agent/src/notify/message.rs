@@ -5,6 +5,8 @@
 //!   and in Slack no link.
 //! - The only link is that of a review, and it is never cut.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use watchkeeper_config::{ChannelConfig, ChannelKind};
@@ -13,7 +15,7 @@ use watchkeeper_contract::effect::{Attachment, HttpBody};
 use watchkeeper_contract::event::{
     Clip, ClipState, Decision, Event, EventBody, MediaKind, Phase, Verdict,
 };
-use watchkeeper_contract::id::{EventSeq, SourceId};
+use watchkeeper_contract::id::{DisplayName, EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
@@ -61,6 +63,28 @@ impl Notification {
             Some(link) => format!("{}, answer: {link}", self.text),
             None => self.text.clone(),
         }
+    }
+}
+
+/// The names in texts.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    /// Of the site and the box.
+    of_box: String,
+    /// Those that users gave cameras.
+    pub cameras: BTreeMap<SourceId, DisplayName>,
+}
+
+impl Names {
+    pub(crate) fn new(of_box: String) -> Self {
+        let cameras = BTreeMap::new();
+        Self { of_box, cameras }
+    }
+
+    /// The name of a camera, or its ID.
+    fn of_camera<'n>(&'n self, id: &'n SourceId) -> &'n str {
+        let name = self.cameras.get(id);
+        name.map_or(id.as_str(), DisplayName::as_str)
     }
 }
 
@@ -133,20 +157,21 @@ pub(crate) fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
     is_severe_for(channel, notice.severity)
 }
 
-/// Notification of `notice` for `channel`; `None` if it does not receive it. `name` is the box.
+/// Notification of `notice` for `channel`; `None` if it does not receive it.
 pub(crate) fn notice_notification(
     channel: &ChannelConfig,
-    name: &str,
+    names: &Names,
     notice: &Notice,
 ) -> Option<Notification> {
     is_wanted(channel, notice).then(|| {
         let mut text = format!(
-            "{}{} ({name}",
+            "{}{} ({}",
             severity_prefix(notice.severity),
-            single_line(&notice.reason)
+            single_line(&notice.reason),
+            names.of_box
         );
         if let Some(camera) = &notice.camera {
-            text.push_str(&format!(", camera {camera}"));
+            text.push_str(&format!(", camera {}", names.of_camera(camera)));
         }
         if let Some(time) = local_time(notice.at) {
             text.push_str(&format!(", {time}"));
@@ -178,12 +203,12 @@ const fn severity_prefix(severity: Severity) -> &'static str {
     }
 }
 
-/// Notification of one journal record for `channel`; `None` if it does not receive it. `name` is
-/// the box, `link` answers the review of the event. A channel in `on_act` receives the record that
-/// makes its event certain.
+/// Notification of one journal record for `channel`; `None` if it does not receive it. `link`
+/// answers the review of the event. A channel in `on_act` receives the record that makes its event
+/// certain.
 pub(crate) fn event_notification(
     channel: &ChannelConfig,
-    name: &str,
+    names: &Names,
     event: &Event,
     link: Option<&str>,
 ) -> Option<Notification> {
@@ -216,7 +241,7 @@ pub(crate) fn event_notification(
         seq: Some(event.seq),
         id: format!("{}-{}", event.id, id_suffix(event)),
         at: event.at,
-        text: event_text(name, event, link.is_some()),
+        text: event_text(names, event, link.is_some()),
         link: link.filter(|_| waits_for_answer(event)).map(str::to_owned),
         event: payload,
         media,
@@ -326,7 +351,7 @@ fn clip_text(clip: &Clip) -> String {
 
 /// Text of an event in one line: severity, reason, box, camera, rule, confidence, local time;
 /// without a link also the command that answers its review.
-fn event_text(name: &str, event: &Event, has_link: bool) -> String {
+fn event_text(names: &Names, event: &Event, has_link: bool) -> String {
     let mut text = String::new();
     text.push_str(severity_prefix(event.severity));
     match event.phase {
@@ -344,9 +369,9 @@ fn event_text(name: &str, event: &Event, has_link: bool) -> String {
     // What follows must fit too.
     let reason = event.body.text();
     text.push_str(&cut(single_line(reason), MAX_REASON));
-    text.push_str(&format!(" ({name}"));
+    text.push_str(&format!(" ({}", names.of_box));
     if let Some(source) = &event.source {
-        text.push_str(&format!(", camera {source}"));
+        text.push_str(&format!(", camera {}", names.of_camera(source)));
     }
     text.push_str(&rule_text(event, has_link));
     if let Some(time) = local_time(event.at) {

@@ -7,9 +7,10 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::{ChannelId, EventSeq};
-use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key};
 
 use crate::journal_tail::SAVE_EVERY;
+use crate::stored_cursor::read_number;
 
 const CHANNELS: Keyspace = Keyspace::new("channels");
 /// How long a moved position may stay unstored: a restart reads these records again, perhaps with
@@ -26,11 +27,8 @@ pub(crate) fn load_position(
     store: &dyn Store,
     channel: &ChannelId,
 ) -> Result<Option<EventSeq>, StoreError> {
-    match store.get(CHANNELS, channel.as_str().as_bytes()) {
-        Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
-        Err(StoreError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let reached = read_number(store, CHANNELS, channel.as_str().as_bytes())?;
+    Ok(reached.map(EventSeq))
 }
 
 /// Operation that stores the position of `channel`.

@@ -22,7 +22,7 @@ use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::health::ChannelHealth;
-use super::message::{self, Notice, Notification};
+use super::message::{self, Names, Notice, Notification};
 use super::on_disk::{self, SavedPosition};
 use super::pending::{self, PendingNotices};
 use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
@@ -55,11 +55,14 @@ pub(crate) struct Setup {
     pub channels: Vec<ChannelConfig>,
     /// Source of the trusted CAs and of the maximal age.
     pub sinks: SinksConfig,
-    /// Name of the box in texts.
-    pub name: String,
+    /// Names in texts; those of cameras may change.
+    pub names: SharedNames,
     /// Links that answer reviews; absent if none are configured.
     pub links: Option<Arc<ReviewLinks>>,
 }
+
+/// Names that the loop learns and the tasks write.
+pub(crate) type SharedNames = Arc<Mutex<Names>>;
 
 type HealthMap = Arc<Mutex<BTreeMap<ChannelId, ChannelHealth>>>;
 
@@ -112,7 +115,7 @@ impl Service {
                 position: SavedPosition::new(reached),
                 pending: Arc::clone(&pending),
                 receiver: Receiver::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
-                name: setup.name.clone(),
+                names: Arc::clone(&setup.names),
                 links: setup.links.clone(),
                 runtime: runtime.clone(),
                 store: Arc::clone(store),
@@ -205,7 +208,7 @@ struct ChannelTask {
     position: SavedPosition,
     pending: Arc<Mutex<PendingNotices>>,
     receiver: Receiver,
-    name: String,
+    names: SharedNames,
     links: Option<Arc<ReviewLinks>>,
     runtime: RuntimeClient,
     store: Arc<dyn Store>,
@@ -263,7 +266,9 @@ impl ChannelTask {
     }
 
     fn push_notice(&mut self, queue: &mut DeliveryQueue, number: u64, notice: &Notice) {
-        let notification = message::notice_notification(&self.receiver.channel, &self.name, notice);
+        let (channel, names) = (&self.receiver.channel, self.names.lock());
+        let notification = message::notice_notification(channel, &names, notice);
+        drop(names);
         match notification {
             // A crash may repeat a notice under a new number; the queued one is enough.
             Some(repeated) if self.open.contains_key(&repeated.id) => self.finished.push(number),
@@ -318,7 +323,8 @@ impl ChannelTask {
         let needs_link = message::waits_for_answer(event) && now.quality != TimeQuality::Unsynced;
         let links = self.links.as_deref().filter(|_| needs_link);
         let link = links.map(|links| links.link(event, now.unix_ms));
-        message::event_notification(&self.receiver.channel, &self.name, event, link.as_deref())
+        let (channel, names) = (&self.receiver.channel, self.names.lock());
+        message::event_notification(channel, &names, event, link.as_deref())
     }
 
     /// Sends the next delivery. Returns whether notifications were delivered or given up.

@@ -5,12 +5,13 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_evidence::picture;
 
-use crate::second_opinion::Case;
+use crate::background::blocking;
+use crate::second_opinion::clean_picture;
 
 /// Why there is no picture of a record.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordPictureError {
-    #[error("cannot ask the runtime: {0}")]
+    #[error("can't ask the runtime: {0}")]
     Runtime(#[from] ClientError),
     #[error("there is no event {0}; `watchkeeper events` lists them")]
     NoRecord(EventSeq),
@@ -28,8 +29,7 @@ pub(super) async fn picture_of(
     event: &Event,
 ) -> Result<Vec<u8>, RecordPictureError> {
     let none = |why: String| RecordPictureError::NoPicture(why);
-    let case = Case::of(event);
-    let media = case.picture();
+    let media = clean_picture(event);
     let media = media.ok_or_else(|| none("the event has no picture".to_owned()))?;
     let file = match runtime.media(&media.id).await {
         Err(error) if error.is_not_found() => {
@@ -38,13 +38,11 @@ pub(super) async fn picture_of(
         file => file?,
     };
     let bbox = event.body.rule().and_then(|rule| rule.bbox);
-    let cut = tokio::task::spawn_blocking(move || {
+    let cut = blocking(move || {
         picture::check(&[&file])?;
         picture::cut(&file, bbox)
     });
-    let cut = cut
-        .await
-        .map_err(|died| none(format!("a thread of the agent panicked: {died}")))?;
+    let cut = cut.await.map_err(none)?;
     cut.map_err(|error| none(error.to_string()))
 }
 

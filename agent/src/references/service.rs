@@ -17,7 +17,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::Notify;
-use tokio::task::spawn_blocking;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::ReferencesConfig;
@@ -32,6 +31,7 @@ use watchkeeper_evidence::source::SourceAnswer;
 
 use super::progress::{EmbeddingProgress, NoEmbedding};
 use super::record_picture::picture_of;
+use crate::background::blocking;
 use crate::embedding::{Embedder, EmbeddingError};
 
 /// Pause after embeddings could not be computed.
@@ -234,7 +234,7 @@ impl ReferenceService {
             let pictures = self.comparable(set, &embedded.model)?;
             found.extend(pictures.into_iter().map(|one| ((*set).to_owned(), one)));
         }
-        let compared = spawn_blocking(move || {
+        let compared = blocking(move || {
             let references = found.iter().filter_map(|(set, picture)| {
                 Some(Reference {
                     set,
@@ -245,7 +245,7 @@ impl ReferenceService {
             });
             compare(&embedded.vector, references, &calibration, &embedded.model)
         });
-        compared.await.map_err(|died| died.to_string())
+        compared.await
     }
 
     /// The pictures of a set that have an embedding by the present model, `model`.
@@ -364,7 +364,7 @@ impl ReferenceService {
     ) -> Result<(), NoEmbedding> {
         let (name, sha256) = (set.to_owned(), picture.sha256.clone());
         let from = Arc::clone(store);
-        let whole = blocking(move || {
+        let whole = access(move || {
             let content = from.content(&name, &sha256)?;
             Ok(picture::cut(&content, None)?)
         });
@@ -384,26 +384,26 @@ impl ReferenceService {
         };
         let (name, sha256) = (set.to_owned(), picture.sha256.clone());
         let to = Arc::clone(store);
-        blocking(move || to.save_vector(&name, &sha256, vector)).await
+        access(move || to.save_vector(&name, &sha256, vector)).await
     }
 }
 
 /// Runs an access to the sets on a blocking thread.
-async fn blocking<T, F>(access: F) -> Result<T, NoEmbedding>
+async fn access<T, F>(work: F) -> Result<T, NoEmbedding>
 where
     T: Send + 'static,
     F: FnOnce() -> Result<T, ReferenceError> + Send + 'static,
 {
     use ReferenceError as E;
-    let done = spawn_blocking(access).await.map_err(|died| NoEmbedding {
-        why: died.to_string(),
-        is_refused: false,
+    let failed = |why, is_refused| NoEmbedding {
+        why,
+        is_refused,
         step_failures: 0,
-    })?;
-    done.map_err(|error| NoEmbedding {
-        why: error.to_string(),
-        is_refused: matches!(error, E::Damaged(_) | E::Picture(_) | E::Embedding { .. }),
-        step_failures: 0,
+    };
+    let done = blocking(work).await.map_err(|why| failed(why, false))?;
+    done.map_err(|error| {
+        let is_refused = matches!(error, E::Damaged(_) | E::Picture(_) | E::Embedding { .. });
+        failed(error.to_string(), is_refused)
     })
 }
 

@@ -25,12 +25,12 @@ pub enum AgentError {
     #[error("api: the thread that serves the agent's API died")]
     Api,
     /// The system refused to create the thread of the API.
-    #[error("api: cannot create the thread that serves the agent's API: {0}")]
+    #[error("api: can't create the thread that serves the agent's API: {0}")]
     ApiThread(std::io::Error),
     /// The thread of schedules ended by itself.
     #[error("jobs: the thread that starts scheduled jobs died")]
     Scheduler,
     /// The system refused to create the thread of schedules.
-    #[error("jobs: cannot create the thread that starts scheduled jobs: {0}")]
+    #[error("jobs: can't create the thread that starts scheduled jobs: {0}")]
     SchedulerThread(std::io::Error),
 }

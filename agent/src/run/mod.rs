@@ -2,7 +2,7 @@
 //!
 //! One turn: take one event, hand it to a core, do what is due, feed the watchdog.
 //!
-//! - [`setup`], [`start`], [`session_numbers`]: configuration, and how an agent is opened.
+//! - [`start`], [`session_numbers`]: how an agent is opened.
 //! - [`state`]: what [`Agent`] owns. `handlers`: what it does about each event.
 //! - [`report`], [`watchdog`]: how it reports to the process that started it.
 //!
@@ -19,7 +19,6 @@ mod error;
 mod handlers;
 mod report;
 mod session_numbers;
-mod setup;
 mod start;
 mod state;
 mod watchdog;
@@ -40,8 +39,7 @@ use crate::status::{StatusRequest, StatusRequests};
 pub use error::AgentError;
 pub use report::Report;
 use report::Reports;
-pub use setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
-pub use start::StartError;
+pub use start::{OPINION_TIMEOUT, StartError};
 use state::channels::Channels;
 use state::commands::Commands;
 use state::disk_report::DiskReport;

@@ -1,9 +1,10 @@
 //! Numbers that rise even if the state folder is lost: sessions and outbox ids.
 
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_store::{Keyspace, Op, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Keyspace, Op, Store, StoreError, log_key};
 
 use crate::fleet::outbox::OutboxId;
+use crate::stored_cursor::read_number;
 
 const META: Keyspace = Keyspace::new("agent_meta");
 const STARTS: &[u8] = b"starts";
@@ -14,11 +15,7 @@ const STARTS: &[u8] = b"starts";
 /// The count is at least the clock's seconds since 1970, where the clock was set. So it rises over
 /// a lost state folder too: consumers ignore an `offline` of a smaller session as an old last will.
 pub(super) fn count_start(store: &dyn Store, now: Wall) -> Result<(u64, Op), StoreError> {
-    let before = match store.get(META, STARTS) {
-        Ok(value) => value.as_deref().and_then(log_seq).unwrap_or(0),
-        Err(StoreError::Corrupt { .. }) => 0,
-        Err(error) => return Err(error),
-    };
+    let before = read_number(store, META, STARTS)?.unwrap_or(0);
     let starts = before.saturating_add(1).max(set_ms(now) / 1000);
     Ok((starts, Op::put(META, STARTS, log_key(starts))))
 }

@@ -20,8 +20,8 @@ use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{ClientError, RuntimeClient};
-use watchkeeper_config::{AuditConfig, ScheduleConfig, SinksConfig};
-use watchkeeper_contract::id::{BoxId, EventSeq, SiteId};
+use watchkeeper_config::{AgentConfig, AuditConfig, Config, MqttConfig};
+use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{
     Batch, LateStore, Op, OpenOutcome, OpenReport, Options, Store, StoreError,
@@ -29,7 +29,6 @@ use watchkeeper_store::{
 
 use super::report::Reports;
 use super::session_numbers::{count_start, first_outbox_id};
-use super::setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
 use super::state::channels::Channels;
 use super::state::commands::Commands;
 use super::state::disk_report::DiskReport;
@@ -52,7 +51,7 @@ use crate::evidence;
 use crate::evidence::lookup_service::LookupService;
 use crate::evidence::on_disk::StoredChain;
 use crate::fleet::command::{self, CommandBoard, CommandKey, Record};
-use crate::fleet::mqtt::broker::Broker;
+use crate::fleet::mqtt::broker::{Broker, Keys};
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
@@ -73,7 +72,10 @@ const STORE_FOLDER: &str = "agent";
 const RING_CAPACITY: usize = 1152;
 const RING_SPACING: Duration = Duration::from_secs(300);
 
-/// Why an agent cannot start.
+/// Timeout of a second opinion: its recipients know the event and should not wait much longer.
+pub const OPINION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Why an agent can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The store failed to open, or holds a record that is unreadable.
@@ -103,7 +105,6 @@ struct Shared {
     /// Client for the thread of schedules.
     schedule_runtime: RuntimeClient,
     store: Arc<dyn Store>,
-    state_dir: PathBuf,
     /// Folder of traces, notes and blueprints.
     home: PathBuf,
     /// The agent's own trace.
@@ -113,74 +114,72 @@ struct Shared {
     model: Option<ModelAccess>,
     notes: Notes,
     links: Option<Arc<ReviewLinks>>,
-    /// PEM file with the authorities to trust.
-    ca_file: Option<PathBuf>,
     jobs: JobService,
     lookups: LookupService,
     references: ReferenceService,
 }
 
 impl Agent {
-    /// Opens the store and restores the agent's state; connects to nothing.
+    /// Opens the store and restores the agent's state; connects to nothing. A second opinion takes
+    /// at most `opinion_timeout`.
     ///
     /// # Errors
     /// [`StartError`], in words that a user can act upon.
-    pub fn start(setup: Setup) -> Result<Self, StartError> {
-        let folder = setup.state_dir.join(STORE_FOLDER);
+    pub fn start(config: &Config, opinion_timeout: Duration) -> Result<Self, StartError> {
+        let folder = config.state_dir.join(STORE_FOLDER);
         let note = Box::new(record_losses);
         let (store, _) = LateStore::open(&folder, &Options::default(), note)?;
-        Self::on_store(setup, Arc::new(store))
+        Self::on_store(config, opinion_timeout, Arc::new(store))
     }
 
-    fn on_store(setup: Setup, store: Arc<dyn Store>) -> Result<Self, StartError> {
+    fn on_store(
+        config: &Config,
+        opinion_timeout: Duration,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, StartError> {
         let (now, wall) = (Instant::now(), wall_now());
-        let folder = setup.state_dir.join(STORE_FOLDER);
+        let folder = config.state_dir.join(STORE_FOLDER);
         let restored = restore(&*store, &folder, wall)?;
         let (starts, start_op) = count_start(&*store, wall)?;
         let unstored_start = commit_unless_refused(&*store, start_op)?;
-        let outbox = open_outbox(setup.limits, restored.outbox, starts);
-        let shared = Shared::open(&setup, Arc::clone(&store), folder)?;
-        let asker = setup
-            .opinions
-            .and_then(|opinions| opinion_asker(opinions, &shared));
+        let outbox = open_outbox(limits(&config.agent), restored.outbox, starts);
+        let shared = Shared::open(config, Arc::clone(&store), folder)?;
+        let asker = opinion_asker(config, opinion_timeout, &shared);
         let chains = chain_setup(asker, &shared, restored.chains);
-        let journal = match &setup.broker {
+        let journal = match &config.mqtt {
             Some(_) => JournalReader::follow(&shared.runtime, outbox.cursor()),
             None => JournalReader::Closed,
         };
-        log_absence(setup.broker.as_ref());
-        let topics = Topics::new(&setup.site, &setup.box_id);
+        log_absence(config.mqtt.as_ref());
+        let topics = Topics::new(&config.site, &config.box_id);
         let retained = restore_retained(&topics, &restored.sources);
         let board = CommandBoard::new(wall, restored.commands);
         let ring = TelemetryRing::new(RING_CAPACITY, RING_SPACING);
-        let api = setup.api.map(|api| api_setup(api, &shared));
         let session = Session::new(now, starts, fastrand::u64(..));
-        let name = format!("{}/{}", setup.site, setup.box_id);
-        let identity = identity(setup.site, setup.box_id);
+        let broker = config.mqtt.clone().map(|settings| Broker {
+            settings,
+            keys: Keys::OWN,
+        });
         let mut outbox = DurableOutbox::new(outbox, Arc::clone(&store));
         if let Some(op) = unstored_start {
             outbox.stage(op);
         }
         let opinion_counts = Arc::clone(&chains.opinion_counts);
-        let tasks = task_setup(&setup.sinks, &shared, api, (chains, setup.schedules));
+        let tasks = task_setup(config, &shared, chains);
         Ok(Self {
             outbox,
             journal,
             commands: Commands::new(board, shared.trace.clone(), now),
-            heartbeat: setup
+            heartbeat: config
+                .agent
                 .heartbeat
-                .map(|heartbeat| heartbeat_task(heartbeat, &shared, restored.heartbeat, now)),
-            channels: Channels::new(notify::service::Setup {
-                channels: setup.channels,
-                sinks: setup.sinks,
-                name,
-                links: shared.links.clone(),
-            }),
-            monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
+                .map(|interval| heartbeat_task(config, interval, &shared, restored.heartbeat, now)),
+            channels: channels(config, &shared),
+            monitor: RuntimeMonitor::new(restored.sources, ring, config.agent.telemetry, now),
             chain_counts: Arc::clone(shared.lookups.counts()),
             opinion_counts,
             tasks: Some(tasks),
-            mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
+            mqtt: Mqtt::new(identity(config), broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
             problems: Problems::default(),
@@ -193,15 +192,35 @@ impl Agent {
     }
 }
 
-fn identity(site: SiteId, box_id: BoxId) -> Identity {
+fn channels(config: &Config, shared: &Shared) -> Channels {
+    let name = format!("{}/{}", config.site, config.box_id);
+    Channels::new(notify::service::Setup {
+        channels: config.channels.clone(),
+        sinks: config.sinks.clone(),
+        names: Arc::new(Mutex::new(notify::message::Names::new(name))),
+        links: shared.links.clone(),
+    })
+}
+
+fn limits(agent: &AgentConfig) -> outbox::Limits {
+    outbox::Limits {
+        events: outbox::ClassLimits {
+            entries: usize::try_from(agent.outbox_events).unwrap_or(usize::MAX),
+            bytes: agent.outbox_bytes,
+        },
+        ..outbox::Limits::default()
+    }
+}
+
+fn identity(config: &Config) -> Identity {
     Identity {
-        site,
-        box_id,
+        site: config.site.clone(),
+        box_id: config.box_id.clone(),
         boot_id: ulid::Ulid::new().to_string(),
     }
 }
 
-fn log_absence(broker: Option<&Broker>) {
+fn log_absence(broker: Option<&MqttConfig>) {
     if broker.is_none() {
         tracing::info!("no broker is configured (mqtt.host): events stay in the journal");
     }
@@ -248,27 +267,22 @@ fn chain_setup(
     }
 }
 
-fn task_setup(
-    sinks: &SinksConfig,
-    shared: &Shared,
-    api: Option<api::service::Setup>,
-    (chains, schedules): (evidence::service::Setup, Vec<ScheduleConfig>),
-) -> TaskSetup {
+fn task_setup(config: &Config, shared: &Shared, chains: evidence::service::Setup) -> TaskSetup {
     TaskSetup {
         chains,
         trace: shared.trace.clone(),
         jobs: shared.jobs.clone(),
         scheduler: SchedulerSetup {
-            schedules,
+            schedules: config.jobs.clone(),
             home: shared.home.clone(),
             runtime: shared.schedule_runtime.clone(),
         },
         effect_limits: connectors::queue::Limits {
-            age: sinks.max_age,
+            age: config.sinks.max_age,
             ..connectors::queue::Limits::default()
         },
-        executor: Executor::new(sinks.clone(), Arc::clone(&shared.store)),
-        api,
+        executor: Executor::new(config.sinks.clone(), Arc::clone(&shared.store)),
+        api: api_setup(config, shared),
     }
 }
 
@@ -297,60 +311,53 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
 }
 
 impl Shared {
-    fn open(setup: &Setup, store: Arc<dyn Store>, folder: PathBuf) -> Result<Self, ClientError> {
+    fn open(config: &Config, store: Arc<dyn Store>, folder: PathBuf) -> Result<Self, ClientError> {
         // Logged now, not at the first question; everything else works without a model.
-        if let Some(Err(error)) = setup.llm().map(catalogue) {
+        if let Some(Err(error)) = config.llm.as_ref().map(catalogue) {
             tracing::error!("the language model is unavailable: {error}");
         }
-        let home = setup.state_dir.join(TRACE_FOLDER);
-        let trace = Trace::new(&home, AGENT).with_audit_limits(setup.audit);
-        let model = setup.llm().map(|llm| ModelAccess {
+        let (home, audit) = (config.state_dir.join(TRACE_FOLDER), config.agent.audit);
+        let trace = Trace::new(&home, AGENT).with_audit_limits(audit);
+        let model = config.llm.as_ref().map(|llm| ModelAccess {
             llm: Arc::new(LazyLlmClient::new(llm.clone())),
             store: Arc::clone(&store),
             folder,
             trace: trace.clone(),
         });
-        let runtime = RuntimeClient::new(&setup.runtime_socket)?;
-        let api_socket = setup.api.as_ref().map(|api| api.config.socket.clone());
+        let runtime = RuntimeClient::new(&config.runtime_socket)?;
         let tools = ToolSetup {
-            socket: setup.runtime_socket.clone(),
-            // Without an API there is no archive.
-            agent_socket: api_socket.unwrap_or_default(),
-            config: setup.job_tools.clone(),
+            socket: config.runtime_socket.clone(),
+            agent_socket: config.agent_api.socket.clone(),
+            config: config.job_tools(),
         };
         Ok(Self {
             references: ReferenceService::open(
-                &setup.state_dir,
-                &setup.references,
+                &config.state_dir,
+                &config.references,
                 runtime.clone(),
             ),
             runtime,
-            api_runtime: RuntimeClient::new(&setup.runtime_socket)?,
-            schedule_runtime: RuntimeClient::new(&setup.runtime_socket)?,
+            api_runtime: RuntimeClient::new(&config.runtime_socket)?,
+            schedule_runtime: RuntimeClient::new(&config.runtime_socket)?,
             store,
-            state_dir: setup.state_dir.clone(),
             model,
-            notes: Notes::in_background(&home, &setup.memory),
+            notes: Notes::in_background(&home, &config.memory),
             trace,
-            audit: setup.audit,
-            switch: HeartbeatSwitch::new(
-                &home,
-                setup.heartbeat.as_ref().map(|heartbeat| heartbeat.every),
-            ),
-            links: review_links(setup),
-            ca_file: setup.sinks.ca_file.clone(),
-            jobs: JobService::new(&home, &tools, setup.audit, setup.job_limits),
-            lookups: LookupService::new(setup.lookups.clone()),
+            audit,
+            switch: HeartbeatSwitch::new(&home, config.agent.heartbeat),
+            links: review_links(config),
+            jobs: JobService::new(&home, &tools, audit, config.agent.job_limits),
+            lookups: LookupService::new(config.lookups.clone()),
             home,
         })
     }
 }
 
 /// Links that answer reviews, where the configuration has an address for them.
-fn review_links(setup: &Setup) -> Option<Arc<ReviewLinks>> {
-    let tcp = setup.api.as_ref()?.config.tcp.as_ref()?;
+fn review_links(config: &Config) -> Option<Arc<ReviewLinks>> {
+    let tcp = config.agent_api.tcp.as_ref()?;
     let url = tcp.public_url.as_deref()?;
-    match ReviewLinks::open(&setup.state_dir, url) {
+    match ReviewLinks::open(&config.state_dir, url) {
         Ok(links) => Some(Arc::new(links)),
         Err(error) => {
             tracing::error!("notifications carry no links to answer reviews: {error}");
@@ -368,66 +375,69 @@ fn restore_retained(topics: &Topics, sources: &RetainedSources) -> Retained {
     retained
 }
 
-fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
-    let model = api.llm.as_ref().and(shared.model.clone());
+fn api_setup(config: &Config, shared: &Shared) -> api::service::Setup {
+    let (llm, model) = (config.llm.as_ref(), shared.model.clone());
     let model = model.map(|model| Arc::new(move || model.open()) as OpenClient);
     let archive = ArchiveSetup {
-        state_dir: shared.state_dir.clone(),
-        config: api.archive,
-        ca_file: shared.ca_file.clone(),
+        state_dir: config.state_dir.clone(),
+        config: config.archive.clone(),
+        ca_file: config.sinks.ca_file.clone(),
         credentials: credentials_folder(),
     };
     api::service::Setup {
         deps: ConversationDeps {
             client: shared.api_runtime.clone(),
-            preferred: api.preferred,
+            preferred: config.models.default.clone(),
             model,
-            provider: api.llm.as_ref().map(|llm| llm.provider.clone()),
-            second_opinion: api.llm.as_ref().is_some_and(|llm| llm.second_opinion),
-            policy: api.policy,
+            provider: llm.map(|llm| llm.provider.clone()),
+            second_opinion: llm.is_some_and(|llm| llm.second_opinion),
+            policy: config.permissions.clone(),
             home: shared.home.clone(),
             audit: shared.audit,
             heartbeat: shared.switch.clone(),
             notes: shared.notes.clone(),
-            archive: Some(ArchiveService::new(archive, shared.api_runtime.clone())),
-            jobs: Some(shared.jobs.clone()),
+            archive: ArchiveService::new(archive, shared.api_runtime.clone()),
+            jobs: shared.jobs.clone(),
             lookups: shared.lookups.clone(),
-            references: Some(shared.references.clone()),
+            references: shared.references.clone(),
         },
-        config: api.config,
+        config: config.agent_api.clone(),
         credentials: credentials_folder(),
         links: shared.links.clone(),
     }
 }
 
 fn heartbeat_task(
-    setup: HeartbeatSetup,
+    config: &Config,
+    interval: Duration,
     shared: &Shared,
     stored: Option<heartbeat::on_disk::StoredHeartbeat>,
     now: Instant,
 ) -> HeartbeatTask {
     let asker = heartbeat::asker::Asker {
-        model: setup.llm.as_ref().and(shared.model.clone()),
+        model: shared.model.clone(),
         trace: shared.trace.clone(),
         notes: shared.notes.clone(),
     };
     let parts = HeartbeatParts {
-        interval: setup.every,
+        interval,
         asker,
-        look: setup.look,
+        look: config.look.clone(),
         switch: shared.switch.clone(),
     };
     HeartbeatTask::new(parts, stored, now)
 }
 
-fn opinion_asker(setup: OpinionSetup, shared: &Shared) -> Option<Arc<Asker>> {
+/// The asker of second opinions, where they are configured.
+fn opinion_asker(config: &Config, timeout: Duration, shared: &Shared) -> Option<Arc<Asker>> {
+    let llm = config.llm.as_ref().filter(|llm| llm.second_opinion)?;
     let model = shared.model.clone()?;
-    tracing::info!(provider = setup.llm.provider, "second opinions are enabled");
+    tracing::info!(provider = llm.provider, "second opinions are enabled");
     Some(Arc::new(Asker {
         model,
         runtime: shared.runtime.clone(),
         blueprints: BlueprintStore::new(&shared.home),
-        timeout: setup.time,
+        timeout,
     }))
 }
 

@@ -57,6 +57,6 @@ impl Watchdog {
 
 fn notify(state: &NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
-        tracing::debug!(%error, "cannot notify the service manager");
+        tracing::debug!(%error, "can't notify the service manager");
     }
 }

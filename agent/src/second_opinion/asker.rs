@@ -9,7 +9,6 @@
 //!   may see pictures.
 //! - A picture that fails its check is shown to no model and costs nothing.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -21,13 +20,15 @@ use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Job, JobSpec};
 
-use super::{Answer, Case, NoAnswer, Opinion, prompt, verdict};
+use super::{Answer, NoAnswer, Opinion, clean_picture, prompt, qualified_rule, verdict};
 use watchkeeper_assistant::blueprint::{self, Blueprint, BlueprintStore, ModelSize};
 use watchkeeper_assistant::llm::start_job;
 use watchkeeper_assistant::setup_agent::prompt::own;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::event::Event;
 
-use crate::model_access::{ModelAccess, blocking, prepare_for};
+use crate::background::blocking;
+use crate::model_access::{ModelAccess, prepare_for};
 
 /// Dependencies of a question.
 #[derive(Debug)]
@@ -40,20 +41,20 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Asks about `case`.
+    /// Asks about `event`.
     ///
     /// # Errors
     /// No picture, no model, no budget, or an invalid answer.
-    pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, NoAnswer> {
+    pub async fn ask(&self, event: &Event) -> Result<Answer, NoAnswer> {
         let asked = Instant::now();
-        match self.answer(&case).await {
+        match self.answer(event).await {
             Ok(answer) => Ok(Answer {
                 took: asked.elapsed(),
                 ..answer
             }),
             Err(NoAnswer { why, cost, .. }) => {
                 let took = Some(asked.elapsed());
-                let particulars = json!({"sentence": why, "event": case.event.id});
+                let particulars = json!({"sentence": why, "event": event.id});
                 self.model.note("no_opinion", particulars).await;
                 // What failed before a model was asked cost nothing.
                 let cost = cost.or(Some(Money::ZERO));
@@ -62,19 +63,19 @@ impl Asker {
         }
     }
 
-    async fn answer(&self, case: &Case) -> Result<Answer, NoAnswer> {
+    async fn answer(&self, event: &Event) -> Result<Answer, NoAnswer> {
         let blueprint = self.blueprint().await?;
-        let file = self.picture(case).await?;
+        let file = self.picture(event).await?;
         let client = self.model.client().await?;
-        let spec = self.job(case, blueprint.model.tier(), first_detail(&blueprint));
+        let spec = self.job(event, blueprint.model.tier(), first_detail(&blueprint));
         let mut small = start_job(&client, &blueprint, spec)?;
-        let opinion = self.show(&mut small, case, &file, &blueprint).await;
+        let opinion = self.show(&mut small, event, &file, &blueprint).await;
         let opinion = opinion.map_err(|why| NoAnswer {
             cost: Some(small.spent().1),
             ..why.into()
         })?;
         let first = answer_of(&small, opinion);
-        let mut large = client.start_job(self.job(case, Tier::Large, Detail::Medium));
+        let mut large = client.start_job(self.job(event, Tier::Large, Detail::Medium));
         // No large model is asked after a blueprint of one step or with a model of its own, a
         // spent limit, or with a single model.
         let has_own = blueprint.named_model.is_some();
@@ -82,11 +83,11 @@ impl Asker {
         if !first.opinion.is_doubtful() || large.model().id == first.model || is_last {
             return Ok(first);
         }
-        let opinion = self.show(&mut large, case, &file, &blueprint).await;
+        let opinion = self.show(&mut large, event, &file, &blueprint).await;
         let (model, cost) = (&large.model().id, first.cost + large.spent().1);
         let doubt = json!({
             "sentence": format!("{} is in doubt; asking {model}", first.model),
-            "event": case.event.id, "opinion": first.opinion, "no_answer": opinion.as_ref().err(),
+            "event": event.id, "opinion": first.opinion, "no_answer": opinion.as_ref().err(),
         });
         self.model.note("doubt", doubt).await;
         Ok(match opinion {
@@ -99,32 +100,33 @@ impl Asker {
         })
     }
 
-    /// Fetches the picture of a case and checks its format, size and pixels.
+    /// Fetches the picture of an event and checks its format, size and pixels.
     ///
     /// # Errors
     /// A sentence: it has none, the runtime does not answer, or no model may see such a file.
-    pub(crate) async fn picture(&self, case: &Case) -> Result<Bytes, String> {
-        let media = case.picture().ok_or("the event has no picture")?;
+    pub(crate) async fn picture(&self, event: &Event) -> Result<Bytes, String> {
+        let media = clean_picture(event).ok_or("the event has no picture")?;
         let file = self.runtime.media(&media.id).await;
-        let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
+        let file = file.map_err(|e| format!("can't fetch its picture: {e}"))?;
         let checked = file.clone();
-        blocking(move || picture::check(&[&checked]).map_err(|e| e.to_string())).await?;
+        let checked = blocking(move || picture::check(&[&checked])).await?;
+        checked.map_err(|e| e.to_string())?;
         Ok(file)
     }
 
     /// Reads the blueprint of the job, for each event: a user may have changed it.
     async fn blueprint(&self) -> Result<Blueprint, String> {
         let blueprints = self.blueprints.clone();
-        let read = blocking(move || blueprints.serving(blueprint::Job::Triage)).await;
+        let read = blocking(move || blueprints.serving(blueprint::Job::Triage)).await?;
         let (blueprint, _) = read.inspect_err(|why| tracing::warn!("{why}"))?;
         Ok(blueprint)
     }
 
-    fn job(&self, case: &Case, tier: Tier, detail: Detail) -> JobSpec {
+    fn job(&self, event: &Event, tier: Tier, detail: Detail) -> JobSpec {
         JobSpec {
-            name: format!("{}/{}", blueprint::Job::Triage.name(), case.event.id),
+            name: format!("{}/{}", blueprint::Job::Triage.name(), event.id),
             class: CallClass::Escalation,
-            rule: case.qualified_rule(),
+            rule: qualified_rule(event),
             tier,
             detail,
             time: self.timeout,
@@ -135,13 +137,13 @@ impl Asker {
     async fn show(
         &self,
         job: &mut Job,
-        case: &Case,
+        event: &Event,
         file: &Bytes,
         by: &Blueprint,
     ) -> Result<Opinion, String> {
         let picture = prepare_for(job, file.clone()).await?;
-        let conversation = prompt::build_conversation(case, picture, own(by))?;
-        let details = json!({"event": case.event.id, "blueprint": by.name});
+        let conversation = prompt::build_conversation(event, picture, own(by))?;
+        let details = json!({"event": event.id, "blueprint": by.name});
         let options = verdict::call_options();
         let asking = self.model.ask(job, &conversation, &options, details);
         let reply = asking.await.map_err(|error| error.to_string())?;
@@ -172,6 +174,7 @@ fn answer_of(job: &Job, opinion: Opinion) -> Answer {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use axum::Router;
@@ -207,16 +210,16 @@ mod tests {
     #[tokio::test]
     async fn damaged_blueprint_gives_no_opinion_and_its_reason() {
         let home = tempfile::tempdir().unwrap();
-        let asker = Arc::new(asker(home.path()));
-        let case = || Case::of(&doubtful(1, 1, Severity::Warning));
-        let why = Arc::clone(&asker).ask(case()).await.unwrap_err();
-        assert!(why.why.starts_with("cannot fetch its picture"), "{why:?}");
+        let asker = asker(home.path());
+        let event = doubtful(1, 1, Severity::Warning);
+        let why = asker.ask(&event).await.unwrap_err();
+        assert!(why.why.starts_with("can't fetch its picture"), "{why:?}");
         assert_eq!(why.cost, Some(Money::ZERO));
         assert!(why.took.is_some());
         let file = asker.blueprints.folder().join("triage.md");
         std::fs::create_dir_all(asker.blueprints.folder()).unwrap();
         std::fs::write(file, "+++\nprovider = \"local\"\n+++\n").unwrap();
-        let why = asker.ask(case()).await.unwrap_err();
+        let why = asker.ask(&event).await.unwrap_err();
         assert!(
             why.why.starts_with("the blueprint triage can't be used"),
             "{why:?}"
@@ -259,8 +262,8 @@ mod tests {
                 timeout: Duration::ZERO,
                 ..asker(home.path())
             };
-            let case = Case::of(&doubtful(1, 1, Severity::Warning));
-            let no = Arc::new(asker).ask(case).await.unwrap_err();
+            let event = doubtful(1, 1, Severity::Warning);
+            let no = asker.ask(&event).await.unwrap_err();
             assert!(no.why.contains(why), "{no:?}");
             assert_eq!(no.cost, Some(Money::ZERO));
             assert_eq!(fetched.load(Ordering::Relaxed), 1, "{name}");

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, OpinionDetails};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_evidence::source::one_line;
 
 use super::verdict::Stance;
 use super::weigh::Weighed;
-use super::{Answer, Case, NoAnswer};
+use super::{Answer, NoAnswer, clean_picture};
 
-/// Builds the assessment of `case`; without an answer it says why there is none.
+/// Builds the assessment of `event`; without an answer it says why there is none.
 pub fn new_assessment(
-    case: &Case,
+    event: &Event,
     answer: &Result<Answer, NoAnswer>,
     weighed: &Weighed,
 ) -> NewAssessment {
@@ -32,9 +33,9 @@ pub fn new_assessment(
         }
     };
     NewAssessment {
-        event: Some(case.event.id),
+        event: Some(event.id),
         assessment: Assessment {
-            by: Assessor::SecondOpinion(Box::new(details(case, answer.as_ref().ok()))),
+            by: Assessor::SecondOpinion(Box::new(details(event, answer.as_ref().ok()))),
             answer: stance,
             label: None,
             fields: BTreeMap::new(),
@@ -46,12 +47,14 @@ pub fn new_assessment(
     }
 }
 
-fn details(case: &Case, answer: Option<&Answer>) -> OpinionDetails {
+fn details(event: &Event, answer: Option<&Answer>) -> OpinionDetails {
     let asked = answer.filter(|answer| answer.shared_from.is_none());
     OpinionDetails {
         model: answer.map(|answer| answer.model.clone()),
         confidence: answer.map(|answer| answer.opinion.confidence),
-        picture_sha256: asked.and(case.picture()).map(|file| file.sha256.clone()),
+        picture_sha256: asked
+            .and(clean_picture(event))
+            .map(|file| file.sha256.clone()),
         cost_usd: answer.map(|answer| answer.cost.dollars()),
         took_s: asked.map(|answer| answer.took.as_secs_f64()),
         shared_from: answer.and_then(|answer| answer.shared_from),
@@ -84,9 +87,9 @@ mod tests {
     }
 
     fn assess(answer: &Result<Answer, NoAnswer>) -> NewAssessment {
-        let case = Case::of(&doubtful(1, 1, Severity::Warning));
-        let at = case.event.at;
-        new_assessment(&case, answer, &weigh(&case, answer, at))
+        let event = doubtful(1, 1, Severity::Warning);
+        let at = event.at;
+        new_assessment(&event, answer, &weigh(&event, answer, at))
     }
 
     #[test]

@@ -34,37 +34,16 @@ use watchkeeper_llm::money::Money;
 pub use asker::Asker;
 pub use verdict::Opinion;
 
-/// An event that needs an opinion.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Case {
-    /// The first record that asked, which names the picture, with the latest decision and evidence.
-    pub event: Event,
+/// The picture of an event without annotations.
+pub(crate) fn clean_picture(event: &Event) -> Option<&Media> {
+    let mut media = event.media.iter();
+    media.find(|media| media.kind == MediaKind::Clean)
 }
 
-impl Case {
-    /// The case of the record `event`, which asks for an opinion.
-    pub fn of(event: &Event) -> Self {
-        Self {
-            event: event.clone(),
-        }
-    }
-
-    /// The picture to show: the frame without annotations.
-    pub fn picture(&self) -> Option<&Media> {
-        let mut media = self.event.media.iter();
-        media.find(|media| media.kind == MediaKind::Clean)
-    }
-
-    /// Pipeline and rule, such as `gate/door`, where a rule made the event.
-    pub(crate) fn qualified_rule(&self) -> Option<String> {
-        let pipeline = self.event.pipeline.as_ref()?;
-        Some(format!("{pipeline}/{}", self.rule()?))
-    }
-
-    /// Name of the rule, where a rule made the event.
-    pub fn rule(&self) -> Option<&str> {
-        self.event.body.rule().map(|rule| rule.rule.as_str())
-    }
+/// Pipeline and rule, such as `gate/door`, where a rule made the event.
+pub(crate) fn qualified_rule(event: &Event) -> Option<String> {
+    let pipeline = event.pipeline.as_ref()?;
+    Some(format!("{pipeline}/{}", event.body.rule()?.rule))
 }
 
 /// Result of a second opinion.
@@ -117,7 +96,7 @@ impl Counts {
     }
 }
 
-/// A model's answer about a case.
+/// A model's answer about an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub opinion: Opinion,
@@ -175,7 +154,7 @@ impl Answer {
     }
 }
 
-/// Why a case has no answer.
+/// Why an event has no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoAnswer {
     pub why: String,
@@ -254,11 +233,11 @@ pub(crate) mod testing {
 
     /// The record in which the journal has `answer` about a critical event of record 7.
     pub(crate) fn assessed(answer: Result<Answer, &str>) -> Event {
-        let case = Case::of(&doubtful(1, 7, Severity::Critical));
+        let event = doubtful(1, 7, Severity::Critical);
         let answer = answer.map_err(NoAnswer::from);
-        let weighed = weigh::weigh(&case, &answer, case.event.at);
-        let new = assessment::new_assessment(&case, &answer, &weighed);
-        let mut evidence = case.event.evidence.clone();
+        let weighed = weigh::weigh(&event, &answer, event.at);
+        let new = assessment::new_assessment(&event, &answer, &weighed);
+        let mut evidence = event.evidence.clone();
         evidence.extend(new.links);
         Event {
             seq: EventSeq(9),
@@ -266,7 +245,7 @@ pub(crate) mod testing {
             decision: weighed.decision,
             evidence,
             assessment: Some(Box::new(new.assessment)),
-            ..case.event
+            ..event
         }
     }
 

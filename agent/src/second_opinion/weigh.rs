@@ -20,7 +20,7 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 use watchkeeper_llm::money::Money;
 
 use super::verdict::{INJECTION, Opinion, Stance};
-use super::{Answer, Case, NoAnswer, Outcome};
+use super::{Answer, NoAnswer, Outcome};
 
 /// Source of the evidence.
 pub const SOURCE: &str = "second_opinion";
@@ -52,28 +52,28 @@ pub(crate) fn outcome_of(event: &Event) -> Outcome {
 /// Effect of an opinion, with its weight.
 type Effect = (Outcome, Decision, f64);
 
-/// Weighs `answer` against `case` at the time `now`; the error of a missing answer becomes part of
-/// the reason, and so does the event whose answer it shares.
-pub fn weigh(case: &Case, answer: &Result<Answer, NoAnswer>, now: Wall) -> Weighed {
-    let (outcome, mut decision, weight) = weigh_answer(case, answer);
+/// Weighs `answer` against `event` at the time `now`; the error of a missing answer becomes part
+/// of the reason, and so does the event whose answer it shares.
+pub fn weigh(event: &Event, answer: &Result<Answer, NoAnswer>, now: Wall) -> Weighed {
+    let (outcome, mut decision, weight) = weigh_answer(event, answer);
     if let Ok(Answer {
-        shared_from: Some(event),
+        shared_from: Some(other),
         ..
     }) = answer
     {
         let reason = &mut decision.reason;
-        reason.push_str(&format!("; the model saw event {event} of the same scene"));
+        reason.push_str(&format!("; the model saw event {other} of the same scene"));
     }
     Weighed {
         outcome,
         decision,
-        link: link(case, answer, weight, now),
+        link: link(event, answer, weight, now),
     }
 }
 
 /// The opinion as evidence, with the number of the record that asked. A shared answer took no time
 /// of its own.
-fn link(case: &Case, answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -> Evidence {
+fn link(event: &Event, answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -> Evidence {
     let (found, took_ms, cost_usd) = match answer {
         Ok(answer) => {
             let took = answer.shared_from.is_none().then_some(answer.took);
@@ -92,7 +92,7 @@ fn link(case: &Case, answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -
         cost_usd,
     };
     let mut data = answer.as_ref().map_or_else(|_| json!({}), Answer::data);
-    data[EVENT_SEQ] = json!(case.event.seq);
+    data[EVENT_SEQ] = json!(event.seq);
     Evidence {
         took_ms,
         data: Some(data),
@@ -100,36 +100,36 @@ fn link(case: &Case, answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -
     }
 }
 
-fn weigh_answer(case: &Case, answer: &Result<Answer, NoAnswer>) -> Effect {
+fn weigh_answer(event: &Event, answer: &Result<Answer, NoAnswer>) -> Effect {
     let opinion = match answer {
         Ok(answer) => &answer.opinion,
-        Err(no) => return stands(case, &format!("there is no second opinion ({})", no.why)),
+        Err(no) => return stands(event, &format!("there is no second opinion ({})", no.why)),
     };
-    if case.event.decision.verdict != Verdict::Escalate {
-        return stands(case, "it was decided meanwhile");
+    if event.decision.verdict != Verdict::Escalate {
+        return stands(event, "it was decided meanwhile");
     }
     if opinion.injection_suspected {
-        return stands(case, INJECTION);
+        return stands(event, INJECTION);
     }
     match opinion.confidence_in_event() {
-        None => stands(case, "the second opinion abstains"),
-        Some(own) => weigh_stance(case, opinion, own),
+        None => stands(event, "the second opinion abstains"),
+        Some(own) => weigh_stance(event, opinion, own),
     }
 }
 
 /// Weighs a confirmation or a refutation.
-fn weigh_stance(case: &Case, opinion: &Opinion, (word, own): (&str, f64)) -> Effect {
+fn weigh_stance(event: &Event, opinion: &Opinion, (word, own): (&str, f64)) -> Effect {
     let is_confirmed = opinion.verdict == Stance::Confirm;
-    let terms = case.event.decision.asks.unwrap_or(Asks {
+    let terms = event.decision.asks.unwrap_or(Asks {
         gates: Gates::default(),
         may_lower: false,
         below_gates: BelowGates::Discard,
     });
-    let local = case.event.decision.confidence;
+    let local = event.decision.confidence;
     // Both sides weigh the same, so the weighted mean is the midpoint.
     let confidence = round(f64::midpoint(local, own));
     if let Some(why) = why_ineffective(is_confirmed, local, confidence, terms.may_lower) {
-        return stands(case, why);
+        return stands(event, why);
     }
     let verdict = verdict(confidence, &terms.gates);
     let verdict = match is_confirmed {
@@ -145,11 +145,11 @@ fn weigh_stance(case: &Case, opinion: &Opinion, (word, own): (&str, f64)) -> Eff
         v if v < Verdict::Escalate => Outcome::Lowered,
         _ => Outcome::Stands,
     };
-    let weight: f64 = case.event.evidence.iter().map(|link| link.weight).sum();
+    let weight: f64 = event.evidence.iter().map(|link| link.weight).sum();
     let decision = Decision {
         verdict,
         confidence,
-        raw_confidence: case.event.decision.raw_confidence,
+        raw_confidence: event.decision.raw_confidence,
         reason: format!(
             "{confidence:.2} with the second opinion, which {word} with {:.2}; {local:.2} without",
             opinion.confidence
@@ -185,11 +185,11 @@ fn why_ineffective(
     }
 }
 
-fn stands(case: &Case, why: &str) -> Effect {
+fn stands(event: &Event, why: &str) -> Effect {
     let decision = Decision {
         reason: format!("the local decision stands: {why}"),
         asks: None,
-        ..case.event.decision.clone()
+        ..event.decision.clone()
     };
     (Outcome::Stands, decision, 0.0)
 }
@@ -212,11 +212,11 @@ mod tests {
         quality: TimeQuality::Synced,
     };
 
-    fn case(confidence: f64, may_lower: bool) -> Case {
-        let mut case = Case::of(&doubtful(1, 1, Severity::Warning));
-        case.event.decision.confidence = confidence;
-        case.event.decision.asks.as_mut().unwrap().may_lower = may_lower;
-        case
+    fn event(confidence: f64, may_lower: bool) -> Event {
+        let mut event = doubtful(1, 1, Severity::Warning);
+        event.decision.confidence = confidence;
+        event.decision.asks.as_mut().unwrap().may_lower = may_lower;
+        event
     }
 
     fn answer(verdict: &str, confidence: f64, injection: bool) -> Result<Answer, NoAnswer> {
@@ -234,13 +234,13 @@ mod tests {
 
     #[test]
     fn sure_confirmation_raises_and_allowed_refutation_lowers() {
-        let up = weigh(&case(0.6, false), &answer("confirm", 0.9, false), NOW);
+        let up = weigh(&event(0.6, false), &answer("confirm", 0.9, false), NOW);
         assert_eq!(
             (up.outcome, up.decision.verdict),
             (Outcome::Raised, Verdict::Review)
         );
         assert_eq!(up.decision.confidence, 0.775);
-        let down = weigh(&case(0.6, true), &answer("refute", 0.9, false), NOW);
+        let down = weigh(&event(0.6, true), &answer("refute", 0.9, false), NOW);
         assert_eq!(
             (down.outcome, down.decision.verdict),
             (Outcome::Lowered, Verdict::Discard)
@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn refutation_leaves_an_event_to_a_person_where_the_rule_says_so() {
-        let mut left = case(0.6, true);
-        left.event.decision.asks.as_mut().unwrap().below_gates = BelowGates::Review;
+        let mut left = event(0.6, true);
+        left.decision.asks.as_mut().unwrap().below_gates = BelowGates::Review;
         let weighed = weigh(&left, &answer("refute", 0.9, false), NOW);
         assert_eq!(
             (weighed.outcome, weighed.decision.verdict),
@@ -264,23 +264,23 @@ mod tests {
     #[test]
     fn local_decision_stands_with_its_reason() {
         let no_answer = Err("the budget is used up".into());
-        let mut settled = case(0.6, true);
-        settled.event.decision.verdict = Verdict::Record;
-        for (case, answer, why) in [
-            (case(0.6, true), no_answer, "the budget is used up"),
-            (case(0.6, true), answer("abstain", 0.9, false), "abstains"),
+        let mut settled = event(0.6, true);
+        settled.decision.verdict = Verdict::Record;
+        for (event, answer, why) in [
+            (event(0.6, true), no_answer, "the budget is used up"),
+            (event(0.6, true), answer("abstain", 0.9, false), "abstains"),
             (
-                case(0.6, false),
+                event(0.6, false),
                 answer("refute", 1.0, false),
                 "does not let it lower",
             ),
             (
-                case(0.6, true),
+                event(0.6, true),
                 answer("refute", 1.0, true),
                 "speaks to the model",
             ),
             (
-                case(0.6, true),
+                event(0.6, true),
                 answer("confirm", 1.0, true),
                 "speaks to the model",
             ),
@@ -290,10 +290,10 @@ mod tests {
                 "it was decided meanwhile",
             ),
         ] {
-            let weighed = weigh(&case, &answer, NOW);
+            let weighed = weigh(&event, &answer, NOW);
             assert_eq!(weighed.outcome, Outcome::Stands, "{why}");
-            assert_eq!(weighed.decision.verdict, case.event.decision.verdict);
-            assert_eq!(weighed.decision.confidence, case.event.decision.confidence);
+            assert_eq!(weighed.decision.verdict, event.decision.verdict);
+            assert_eq!(weighed.decision.confidence, event.decision.confidence);
             assert!(
                 weighed.decision.reason.contains(why),
                 "{}",
@@ -307,7 +307,7 @@ mod tests {
     fn opinion_leaves_a_link_also_when_it_failed_or_does_not_count() {
         let mut paid = answer("confirm", 0.9, false).unwrap();
         (paid.took, paid.cost) = (Duration::from_millis(1500), Money(489_600));
-        let link = weigh(&case(0.6, false), &Ok(paid.clone()), NOW).link;
+        let link = weigh(&event(0.6, false), &Ok(paid.clone()), NOW).link;
         assert_eq!((link.source.as_str(), link.confidence), (SOURCE, 0.95));
         let data = link.data.unwrap();
         assert_eq!(
@@ -316,15 +316,15 @@ mod tests {
         );
         assert_eq!((link.at, link.took_ms), (Some(NOW), Some(1500)));
         assert!(link.cost_usd.is_some_and(|usd| usd > 0.0));
-        let shared = paid.share(case(0.6, false).event.id);
-        let link = weigh(&case(0.6, false), &Ok(shared), NOW).link;
+        let shared = paid.share(event(0.6, false).id);
+        let link = weigh(&event(0.6, false), &Ok(shared), NOW).link;
         assert_eq!((link.took_ms, link.cost_usd), (None, Some(0.0)));
         let failed = Err(NoAnswer {
             cost: Some(Money(489_600)),
             took: Some(Duration::from_millis(700)),
             ..NoAnswer::from("the budget is used up")
         });
-        let link = weigh(&case(0.6, false), &failed, NOW).link;
+        let link = weigh(&event(0.6, false), &failed, NOW).link;
         assert!(
             link.failed && link.note == "the budget is used up",
             "{link:?}"
@@ -335,16 +335,16 @@ mod tests {
         );
         assert_eq!(link.took_ms, Some(700));
         assert!(link.cost_usd.is_some_and(|usd| usd > 0.0));
-        let refuted = weigh(&case(0.6, false), &answer("refute", 0.9, false), NOW).link;
+        let refuted = weigh(&event(0.6, false), &answer("refute", 0.9, false), NOW).link;
         assert_eq!((refuted.confidence, refuted.weight), (0.05, 0.0));
     }
 
     #[test]
     fn confidence_is_weighted_mean_of_all_evidence() {
-        let case = case(0.6, true);
-        let weighed = weigh(&case, &answer("confirm", 0.8, false), NOW);
+        let event = event(0.6, true);
+        let weighed = weigh(&event, &answer("confirm", 0.8, false), NOW);
         let link = weighed.link;
-        let local: f64 = case.event.evidence.iter().map(|e| e.weight).sum();
+        let local: f64 = event.evidence.iter().map(|e| e.weight).sum();
         let mean = (local * 0.6 + link.weight * link.confidence) / (local + link.weight);
         assert!((weighed.decision.confidence - mean).abs() < 1e-4);
     }
@@ -357,14 +357,14 @@ mod tests {
         ) {
             gates.sort_by(|a, b| b.total_cmp(a));
             let gates = Gates { act: gates[0], record: gates[1], review: gates[2], escalate: gates[3] };
-            let mut case = case(local, may_lower);
-            case.event.decision.asks = Some(Asks {
+            let mut event = event(local, may_lower);
+            event.decision.asks = Some(Asks {
                 gates,
                 may_lower,
                 below_gates: BelowGates::Discard,
             });
             let stance = ["confirm", "refute", "abstain"][stance];
-            let weighed = weigh(&case, &answer(stance, sure, injection), NOW);
+            let weighed = weigh(&event, &answer(stance, sure, injection), NOW);
             prop_assert!((0.0..=1.0).contains(&weighed.decision.confidence));
             prop_assert!(weighed.decision.verdict < Verdict::Act);
             let (before, after) = (local, weighed.decision.confidence);

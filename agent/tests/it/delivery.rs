@@ -241,9 +241,8 @@ async fn channel_follows_a_new_journal_from_its_start() {
         runtime.append(crossing(Severity::Info));
     }
     let (hook, requests) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "200 OK");
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
-        setup.broker = None;
-        setup.channels = vec![ChannelConfig {
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |config| {
+        config.channels = vec![ChannelConfig {
             id: ChannelId::new("ops").expect("name"),
             kind: ChannelKind::Webhook,
             url: SecretSource::Value(format!("http://{hook}/").into()),

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use watchkeeper_agent::run::{ApiSetup, OpinionSetup};
 use watchkeeper_assistant::blueprint::{BlueprintName, BlueprintStore};
 use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace};
 use watchkeeper_config::LlmConfig;
@@ -12,7 +11,7 @@ use watchkeeper_contract::event::{Event, EventBody};
 use watchkeeper_scripted_model::{Script, Server, ServerKind, Settings, Step};
 
 use crate::opinions::{opinion_step, picture, uncertain_event};
-use crate::support::agent_api::{self, call, get};
+use crate::support::agent_api::{SOCKET, call, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::WAIT_TIMEOUT;
 use crate::support::fake_runtime::FakeRuntime;
@@ -53,16 +52,8 @@ fn event(number: u64) -> Event {
 
 /// Starts an agent with second opinions and its API in `folder`.
 fn start(folder: &Path, runtime: &FakeRuntime, config: &LlmConfig) -> EmbeddedAgent {
-    EmbeddedAgent::start(folder, runtime, 0, |setup| {
-        setup.broker = None;
-        setup.opinions = Some(OpinionSetup {
-            llm: config.clone(),
-            time: WAIT_TIMEOUT,
-        });
-        setup.api = Some(ApiSetup {
-            llm: Some(config.clone()),
-            ..agent_api::on_socket(&folder.join("agent.sock"))
-        });
+    EmbeddedAgent::start(folder, runtime, 0, |box_config| {
+        box_config.llm = Some(config.clone());
     })
 }
 
@@ -124,7 +115,7 @@ async fn blueprint_asks_a_second_provider_within_the_same_budget() {
         ..llm(&first)
     };
     let agent = start(folder.path(), &runtime, &config);
-    let socket = folder.path().join("agent.sock");
+    let socket = folder.path().join(SOCKET);
     first_result(&socket, &runtime).await;
     assert_eq!(first.requests().len(), 0, "a picture left the box");
     ask_for_cameras(&socket).await;
@@ -171,7 +162,7 @@ async fn forty_escalations_leave_a_users_request_its_answer() {
     let mut steps = vec![opinion_step("confirm", 0.9); 10];
     steps.push(Step::text(&reworded.to_string()));
     let model = model(steps).await;
-    let socket = folder.path().join("agent.sock");
+    let socket = folder.path().join(SOCKET);
     let limited = LlmConfig {
         calls_per_hour: 20,
         ..llm(&model)

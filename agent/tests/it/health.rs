@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use watchkeeper_agent::run::ApiSetup;
 use watchkeeper_config::LlmConfig;
 
-use crate::support::agent_api::{self, get};
+use crate::support::agent_api::{SOCKET, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip};
 use crate::support::fake_runtime::FakeRuntime;
@@ -25,14 +24,11 @@ async fn fleet_learns_the_problems_that_the_api_reports() {
     let runtime = FakeRuntime::start(folder.path());
     let broker = Mosquitto::start(folder.path(), Memory::Nothing);
     let mut subscriber = Subscriber::start(broker.port, "desk").ready(broker.port);
-    let (api, key) = (folder.path().join("agent.sock"), folder.path().join("key"));
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, broker.port, |setup| {
-        setup.api = Some(ApiSetup {
-            llm: Some(LlmConfig {
-                key_file: Some(key.clone()),
-                ..LlmConfig::new("claude")
-            }),
-            ..agent_api::on_socket(&api)
+    let (api, key) = (folder.path().join(SOCKET), folder.path().join("key"));
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, broker.port, |config| {
+        config.llm = Some(LlmConfig {
+            key_file: Some(key.clone()),
+            ..LlmConfig::new("claude")
         });
     });
     let degraded = subscriber.expect("/svc/agent/health", |health| health["s"] == "degraded");

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
-use watchkeeper_agent::run::HeartbeatSetup;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::trace::{AGENT, Trace};
 use watchkeeper_config::{
@@ -35,12 +34,9 @@ fn llm(model: &Server) -> LlmConfig {
 }
 
 fn agent(folder: &Path, runtime: &FakeRuntime, port: u16, llm: Option<LlmConfig>) -> EmbeddedAgent {
-    EmbeddedAgent::start(folder, runtime, port, |setup| {
-        setup.heartbeat = Some(HeartbeatSetup {
-            every: EVERY,
-            look: None,
-            llm,
-        });
+    EmbeddedAgent::start(folder, runtime, port, |config| {
+        config.agent.heartbeat = Some(EVERY);
+        config.llm = llm;
     })
 }
 
@@ -162,14 +158,9 @@ async fn undelivered_notice_is_sent_after_a_restart() {
     runtime.halt();
     let (down, refused) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "503 Not Now");
     let start = |receiver: SocketAddr| {
-        EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
-            setup.broker = None;
-            setup.heartbeat = Some(HeartbeatSetup {
-                every: EVERY,
-                look: None,
-                llm: None,
-            });
-            setup.channels = vec![ChannelConfig {
+        EmbeddedAgent::start(folder.path(), &runtime, 0, |config| {
+            config.agent.heartbeat = Some(EVERY);
+            config.channels = vec![ChannelConfig {
                 id: ChannelId::new("ops").expect("name"),
                 kind: ChannelKind::Webhook,
                 url: SecretSource::Value(format!("http://{receiver}/").into()),
@@ -223,17 +214,14 @@ async fn look_becomes_an_observation_and_waits_while_paused() {
     switch
         .set(true, &trace, Timestamp::now())
         .expect("the switch");
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
-        setup.broker = None;
-        setup.heartbeat = Some(HeartbeatSetup {
-            every: EVERY,
-            look: Some(LookConfig {
-                cameras: LookedAt::All,
-                frames: 1,
-                schedule: None,
-            }),
-            llm: Some(llm(&model)),
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |config| {
+        config.agent.heartbeat = Some(EVERY);
+        config.look = Some(LookConfig {
+            cameras: LookedAt::All,
+            frames: 1,
+            schedule: None,
         });
+        config.llm = Some(llm(&model));
     });
     tokio::time::sleep(EVERY * 20).await;
     assert!(model.requests().is_empty(), "paused before the start");

@@ -5,32 +5,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use watchkeeper_agent::run::ApiSetup;
 use watchkeeper_assistant::alerts::{self, Alert};
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_config::{ArchiveConfig, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
+use watchkeeper_config::{EventFilter, ScheduleConfig, ScheduledWork, Trigger};
 use watchkeeper_contract::event::{Event, Media, MediaKind, Verdict};
 use watchkeeper_contract::rule::Severity;
 
-use crate::support::agent_api::{self, call, get};
+use crate::support::agent_api::{SOCKET, call, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::WAIT_TIMEOUT;
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 
-const API: &str = "agent.sock";
-
-/// Starts a box without a broker, with the API.
+/// Starts a box without a broker, with the SOCKET.
 fn start(folder: &Path, runtime: &FakeRuntime, schedules: Vec<ScheduleConfig>) -> EmbeddedAgent {
-    EmbeddedAgent::start(folder, runtime, 0, |setup| {
-        setup.broker = None;
-        setup.schedules = schedules;
-        setup.api = Some(ApiSetup {
-            archive: ArchiveConfig {
-                index_events: true,
-                ..ArchiveConfig::default()
-            },
-            ..agent_api::on_socket(&folder.join(API))
-        });
+    EmbeddedAgent::start(folder, runtime, 0, |config| {
+        config.jobs = schedules;
+        config.archive.index_events = true;
     })
 }
 
@@ -64,7 +54,7 @@ async fn archive_indexes_a_new_journal_from_its_start() {
         runtime.append(pictured());
     }
     let agent = start(folder.path(), &runtime, Vec::new());
-    let api = folder.path().join(API);
+    let api = folder.path().join(SOCKET);
     let has = async |count: u64| {
         let asked = json!({"pattern": "events"}).to_string();
         let found = call(&api, "POST", "/v1/archive/query", &asked).await;
@@ -114,7 +104,7 @@ async fn event_of_a_new_journal_starts_the_job_of_a_schedule() {
     runtime.lose_journal();
     runtime.append(crossing(Severity::Info));
     runtime.resume();
-    let api = folder.path().join(API);
+    let api = folder.path().join(SOCKET);
     until("no job begins", async || {
         let health = get(&api, "/v1/health").await;
         health.is_some_and(|health| health["jobs"]["schedules"][0]["job"].is_string())

@@ -9,16 +9,15 @@ use std::time::{Duration, Instant};
 
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
-use watchkeeper_agent::run::OpinionSetup;
 use watchkeeper_client::clock::wall_now;
-use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
+use watchkeeper_config::{ChannelConfig, ChannelKind, LlmConfig, SecretSource};
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::support::agent::AgentProcess;
-use crate::support::agent_api::{self, get};
+use crate::support::agent_api::{SOCKET, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, WAIT_TIMEOUT, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
@@ -49,7 +48,17 @@ impl Fixture {
     async fn build(
         test: &str,
         steps: Vec<Step>,
-        change: impl FnOnce(&mut OpinionSetup),
+        change: impl FnOnce(&mut LlmConfig),
+    ) -> Option<Self> {
+        Self::build_within(test, WAIT_TIMEOUT, steps, change).await
+    }
+
+    /// A box whose second opinions take at most `timeout`.
+    async fn build_within(
+        test: &str,
+        timeout: Duration,
+        steps: Vec<Step>,
+        change: impl FnOnce(&mut LlmConfig),
     ) -> Option<Self> {
         mosquitto_or_skip(test)?;
         let folder = tempfile::tempdir().expect("dir");
@@ -58,13 +67,11 @@ impl Fixture {
         let broker = Mosquitto::start(folder.path(), Memory::Nothing);
         let subscriber = Subscriber::start(broker.port, "foreign").ready(broker.port);
         let model = model(steps).await;
-        let mut opinions = OpinionSetup {
-            llm: llm(&model),
-            time: WAIT_TIMEOUT,
-        };
-        change(&mut opinions);
-        let agent = EmbeddedAgent::start(folder.path(), &runtime, broker.port, |setup| {
-            setup.opinions = Some(opinions);
+        let mut llm = llm(&model);
+        change(&mut llm);
+        let (folder_path, port) = (folder.path(), broker.port);
+        let agent = EmbeddedAgent::start_with(folder_path, &runtime, port, timeout, |config| {
+            config.llm = Some(llm);
         });
         Some(Self {
             subscriber,
@@ -104,17 +111,14 @@ impl Fixture {
         opinion
     }
 
-    /// Checks that no call changed the runtime and that no request violated the provider's API.
+    /// Checks that no call changed the runtime and that no request violated the provider's SOCKET.
     fn check(&self) {
         assert_eq!(self.runtime.calls(), Vec::<String>::new());
         assert_eq!(self.model.violations(), Vec::<String>::new());
     }
 }
 
-/// Socket of the agent's API below the folder of [`without_broker`].
-const API: &str = "agent.sock";
-
-/// Starts a box without a broker, with a webhook channel and the API.
+/// Starts a box without a broker, with a webhook channel.
 async fn without_broker(
     folder: &Path,
     steps: Vec<Step>,
@@ -128,13 +132,9 @@ async fn without_broker(
     runtime.keeps_picture(picture());
     let model = model(steps).await;
     let (address, received) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "200 OK");
-    let agent = EmbeddedAgent::start(folder, &runtime, 0, |setup| {
-        setup.broker = None;
-        setup.opinions = Some(OpinionSetup {
-            llm: llm(&model),
-            time: WAIT_TIMEOUT,
-        });
-        setup.channels = vec![ChannelConfig {
+    let agent = EmbeddedAgent::start(folder, &runtime, 0, |config| {
+        config.llm = Some(llm(&model));
+        config.channels = vec![ChannelConfig {
             id: ChannelId::new("ops").expect("name"),
             kind: ChannelKind::Webhook,
             url: SecretSource::Value(format!("http://{address}/").into()),
@@ -142,7 +142,6 @@ async fn without_broker(
             notify_end: false,
             pictures: false,
         }];
-        setup.api = Some(agent_api::on_socket(&folder.join(API)));
     });
     (runtime, model, agent, received)
 }
@@ -211,12 +210,8 @@ async fn restart_without_a_broker_asks_once_per_event() {
     // An event while the agent is stopped.
     runtime.append(uncertain_event(false));
     let second = self::model(vec![opinion_step("confirm", 0.9)]).await;
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
-        setup.broker = None;
-        setup.opinions = Some(OpinionSetup {
-            llm: llm(&second),
-            time: WAIT_TIMEOUT,
-        });
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |config| {
+        config.llm = Some(llm(&second));
     });
     let until = Instant::now() + WAIT_TIMEOUT;
     while second.requests().is_empty() && Instant::now() < until {
@@ -253,7 +248,7 @@ async fn opinion_is_recorded_once_after_the_runtime_and_the_agent_were_away() {
     assert_eq!(runtime.assessments(), []);
 
     runtime.resume();
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| setup.broker = None);
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |_| {});
     let until = Instant::now() + WAIT_TIMEOUT;
     while runtime.assessments().is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
@@ -294,7 +289,7 @@ async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
     // From now on the runtime answers 404 without naming a record.
     runtime.lose_journal();
     let is_refused = async || {
-        let counts = get(&folder.path().join(API), "/v1/opinions").await;
+        let counts = get(&folder.path().join(SOCKET), "/v1/opinions").await;
         counts.is_some_and(|counts| counts["refused"] == 1)
     };
     let until = Instant::now() + WAIT_TIMEOUT;
@@ -305,7 +300,7 @@ async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
     agent.stop();
     assert_eq!(runtime.assessments(), []);
     runtime.append(event);
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| setup.broker = None);
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |_| {});
     let until = Instant::now() + WAIT_TIMEOUT;
     while runtime.assessments().is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
@@ -474,8 +469,8 @@ async fn local_decision_stands_after_any_model_failure() {
         assert!(opinion["opinion"].is_null(), "{opinion:#}");
         fixture.check();
     }
-    let soon = |opinions: &mut OpinionSetup| opinions.time = Duration::from_secs(2);
-    let Some(mut fixture) = Fixture::build(test, vec![Fault::Stall.into()], soon).await else {
+    let (soon, steps) = (Duration::from_secs(2), vec![Fault::Stall.into()]);
+    let Some(mut fixture) = Fixture::build_within(test, soon, steps, |_| {}).await else {
         return;
     };
     fixture.expect_stands("within the job's 2 s");
@@ -511,9 +506,9 @@ async fn missing_picture_or_key_makes_no_call_and_is_the_reason() {
     );
     fixture.runtime.keeps_picture(b"no picture".to_vec());
     fixture.expect_stands("neither JPEG, PNG nor WebP");
-    let no_key = |opinions: &mut OpinionSetup| {
-        opinions.llm.key = None;
-        opinions.llm.key_file = Some("/nowhere/key".into());
+    let no_key = |llm: &mut LlmConfig| {
+        llm.key = None;
+        llm.key_file = Some("/nowhere/key".into());
     };
     let Some(mut keyless) = Fixture::build(test, vec![], no_key).await else {
         return;
@@ -555,7 +550,7 @@ async fn exhausted_budget_makes_no_call_and_events_continue() {
     let test = "exhausted_budget_makes_no_call_and_events_continue";
     let steps = vec![opinion_step("confirm", 0.9), opinion_step("confirm", 0.9)];
     // Half of the calls are left to users.
-    let limited = |opinions: &mut OpinionSetup| opinions.llm.calls_per_hour = 2;
+    let limited = |llm: &mut LlmConfig| llm.calls_per_hour = 2;
     let Some(mut fixture) = Fixture::build(test, steps, limited).await else {
         return;
     };
@@ -565,7 +560,7 @@ async fn exhausted_budget_makes_no_call_and_events_continue() {
         fixture.expect_stands("raise `calls_per_hour`");
     }
     assert_eq!(fixture.model.requests().len(), 1);
-    let poor = |opinions: &mut OpinionSetup| opinions.llm.day_usd = 0.000_01;
+    let poor = |llm: &mut LlmConfig| llm.day_usd = 0.000_01;
     let Some(mut fixture) = Fixture::build(test, vec![], poor).await else {
         return;
     };

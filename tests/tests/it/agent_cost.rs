@@ -9,7 +9,6 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_agent::heartbeat::CheckInput;
-use watchkeeper_agent::second_opinion::Case;
 use watchkeeper_agent::{heartbeat, second_opinion};
 use watchkeeper_assistant::blueprint::{
     Blueprint, BlueprintStore, Job, MAX_INSTRUCTIONS, built_in,
@@ -19,6 +18,7 @@ use watchkeeper_assistant::setup_agent::job_spec::SetupSpec;
 use watchkeeper_assistant::setup_agent::prompt::MAX_TOKENS;
 use watchkeeper_assistant::{proposal, router, setup_agent};
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::conversation::{Conversation, MediaType, Picture};
@@ -115,7 +115,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     let runtime = RuntimeClient::new(bench.socket())?;
     let here = setup_agent::tool_context::system_snapshot(&runtime, None);
     let here = tokio::runtime::Runtime::new()?.block_on(here)?;
-    let case = Case::of(&serde_json::from_value(event.clone())?);
+    let event: Event = serde_json::from_value(event.clone())?;
     let picture = Picture {
         media: MediaType::Jpeg,
         width: 1,
@@ -125,7 +125,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     let own = Some("x".repeat(MAX_INSTRUCTIONS));
     all.push((
         "triage (second opinion)",
-        second_opinion::prompt::build_conversation(&case, picture, own).map_err(wrong)?,
+        second_opinion::prompt::build_conversation(&event, picture, own).map_err(wrong)?,
     ));
     let (built_in, _) = BlueprintStore::new(&bench.path("no blueprints")).list()?;
     let jobs = router::choices(&built_in);

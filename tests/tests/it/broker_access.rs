@@ -110,14 +110,22 @@ fn read_access_takes_a_snapshot_and_stops_nothing() -> anyhow::Result<()> {
 
 #[test]
 fn two_boxes_under_one_name_are_named_as_a_cause() -> anyhow::Result<()> {
-    let first = site(BrokerOptions::default(), "")?;
-    let second = Bench::new("")?;
-    second.configure(&first.broker.section())?;
-    let daemons = [second.runtime()?, second.agent()?];
-    wait_for("the cause in the log of either", || {
-        let agents = [&first.daemons[1], &daemons[1]];
-        let mut logs = agents.iter().map(|agent| agent.log_text());
-        let cause = "another client may use the same mqtt.client_id";
-        logs.any(|log| log.contains(cause)).then_some(())
-    })
+    for ([of_first, of_second], cause) in [
+        (["", ""], "another client may use the same mqtt.client_id"),
+        (
+            ["client_id = \"first\"\n", "client_id = \"second\"\n"],
+            "another agent publishes as test/bench; give each box its own box.id",
+        ),
+    ] {
+        let first = site(BrokerOptions::default(), of_first)?;
+        let second = Bench::new("")?;
+        second.configure(&format!("{}{of_second}", first.broker.section()))?;
+        let daemons = [second.runtime()?, second.agent()?];
+        wait_for("the cause in the log of either", || {
+            let agents = [&first.daemons[1], &daemons[1]];
+            let mut logs = agents.iter().map(|agent| agent.log_text());
+            logs.any(|log| log.contains(cause)).then_some(())
+        })?;
+    }
+    Ok(())
 }

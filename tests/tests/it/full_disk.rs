@@ -240,7 +240,7 @@ fn outbox_on_full_disk_waits_and_delivers_everything() -> anyhow::Result<()> {
             wait_up_to(LONG, "the agent to tell of the full disk", || {
                 agent
                     .log_text()
-                    .contains("outbox: cannot write")
+                    .contains("outbox: can't write")
                     .then_some(())
             })?;
             disk.fill(0)?;

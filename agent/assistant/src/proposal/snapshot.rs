@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use jiff::Zoned;
 use serde_json::Value;
-use watchkeeper_contract::health::Health;
-use watchkeeper_contract::id::{DisplayName, SourceId};
+use watchkeeper_contract::health::{Health, HealthState};
+use watchkeeper_contract::id::{DisplayName, EventSeq, SourceId};
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 use watchkeeper_engine::templates::watch::MOTION;
-use watchkeeper_models::PREFERRED;
+pub use watchkeeper_models::PREFERRED;
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
 
@@ -48,6 +48,33 @@ pub struct SystemSnapshot {
 }
 
 impl SystemSnapshot {
+    /// The state while the runtime does not answer.
+    pub(crate) fn unknown(now: Zoned) -> Self {
+        let health = Health {
+            state: HealthState::Degraded,
+            reasons: Vec::new(),
+            notes: Vec::new(),
+            version: String::new(),
+            boot_id: String::new(),
+            uptime_s: 0.0,
+            pid: 0,
+            last_seq: EventSeq(0),
+            effects: Default::default(),
+            review_shares: Vec::new(),
+            event_times: Default::default(),
+            channels: Vec::new(),
+        };
+        Self {
+            health,
+            sources: Vec::new(),
+            pipelines: Vec::new(),
+            models: Vec::new(),
+            preferred: None,
+            now,
+            cameras_probed: false,
+        }
+    }
+
     /// Returns the scene for a request made at `now`.
     pub fn scene(&self, now: &Zoned) -> Scene {
         let models = self.usable_models();

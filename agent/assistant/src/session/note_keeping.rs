@@ -2,9 +2,12 @@
 //!
 //! Invariant: nothing else depends on a note that cannot be saved; the user is informed.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
+use serde_json::json;
+use watchkeeper_client::ClientError;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
 use watchkeeper_memory::{Found, Memory, Query};
+use watchkeeper_plain::answer::Look;
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;
@@ -12,8 +15,32 @@ use crate::failure::Error;
 use crate::lesson::recall;
 use crate::notes::Notes;
 use crate::proposal::conversation::Reply;
+use crate::proposal::snapshot::SystemSnapshot;
 
 impl Session {
+    /// Handles a text about notes, which need no runtime; `away` is the error of any other text.
+    pub(super) async fn handle_without_runtime(
+        &mut self,
+        text: &str,
+        away: ClientError,
+    ) -> Result<(Reply, SystemSnapshot), Error> {
+        let here = SystemSnapshot::unknown(Zoned::now());
+        let before = self.conversation.clone();
+        let reply = self.conversation.handle(text, &self.plain, &here);
+        let is_about_notes = match &reply {
+            Reply::Remember(..) => true,
+            Reply::Look(looked) => matches!(looked.look, Look::Notes(_)),
+            _ => false,
+        };
+        if !is_about_notes {
+            self.conversation = before;
+            return Err(away.into());
+        }
+        self.trace_event("request", || json!({"text": text}));
+        self.is_llm_reply = false;
+        self.finish_reply(text, reply, before, here).await
+    }
+
     /// Saves a note of the user.
     ///
     /// # Errors

@@ -222,11 +222,15 @@ impl Session {
     /// are opened where a picture size is missing.
     ///
     /// # Errors
-    /// If the runtime does not answer, or no LLM can look at attached pictures.
+    /// If the runtime does not answer and the text is not about notes, or no LLM can look at
+    /// attached pictures.
     pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
         self.drop_actions().await;
         let text = &*hide_secrets(text, &*self.deps.out);
-        let mut here = self.fetch_snapshot().await?;
+        let mut here = match self.fetch_snapshot().await {
+            Ok(here) => here,
+            Err(away) => return self.handle_without_runtime(text, away).await,
+        };
         self.trace_event("request", || json!({"text": text}));
         self.is_llm_reply = false;
         let before = self.conversation.clone();

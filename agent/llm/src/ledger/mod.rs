@@ -106,7 +106,7 @@ impl Ledger {
         let batch = on_disk::head_batch(&self.state.lock());
         // The call is refused even if the count of refusals can't be written.
         if let Err(error) = self.store.commit(batch) {
-            tracing::debug!(%error, "cannot write the count of refused LLM calls");
+            tracing::debug!(%error, "can't write the count of refused LLM calls");
         }
     }
 

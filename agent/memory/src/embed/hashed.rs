@@ -61,10 +61,6 @@ impl Embedder for HashedEmbedder {
         0.13
     }
 
-    fn weight(&self) -> f32 {
-        1.0
-    }
-
     fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
         let mut counts: BTreeMap<String, u16> = BTreeMap::new();
         for word in words(text) {

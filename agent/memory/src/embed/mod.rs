@@ -27,9 +27,6 @@ pub trait Embedder: Send + Sync + std::fmt::Debug {
     /// Returns the cosine below which two texts are unrelated.
     fn floor(&self) -> f32;
 
-    /// Returns the weight of the ranking by vectors in a search; the ranking by words has 1.
-    fn weight(&self) -> f32;
-
     /// Returns a name for stored vectors, if computing one is slow.
     ///
     /// It has 1 to 64 characters of `a-z` and `0-9`, and changes whenever a text may get another

@@ -273,12 +273,6 @@ impl Embedder for SentenceModel {
         self.floor
     }
 
-    fn weight(&self) -> f32 {
-        // Like the words: rank fusion works well without weights (Cormack et al. 2009), and no data
-        // here could tune them.
-        1.0
-    }
-
     fn kept_as(&self) -> Option<&str> {
         Some(&self.fingerprint)
     }

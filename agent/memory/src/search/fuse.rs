@@ -1,7 +1,7 @@
 //! Reciprocal rank fusion of two rankings (Cormack, Clarke and Büttcher, SIGIR 2009).
 //!
 //! A note's score is the sum of 1/(60 + rank) over its rankings. Ranks need no calibration between
-//! different kinds of scores.
+//! different kinds of scores, and no weights.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,20 @@ const K: f64 = 60.0;
 /// Position of a note: number of its page, and number on the page.
 pub(super) type NotePosition = (usize, usize);
 
-/// Notes by rank, the best first, with the weight of the ranking.
-pub(super) struct Ranking {
-    pub(super) order: Vec<NotePosition>,
-    pub(super) weight: f32,
-}
-
-/// Returns the `limit` best notes with their scores times `factor`, ties by position.
+/// Returns the `limit` best notes of `rankings`, each with the best note first, with their scores
+/// times `factor`, ties by position.
 pub(super) fn fuse(
-    rankings: &[Ranking],
+    rankings: &[Vec<NotePosition>],
     factor: impl Fn(NotePosition) -> f64,
     limit: usize,
 ) -> Vec<(NotePosition, f64)> {
     let mut scores: BTreeMap<NotePosition, f64> = BTreeMap::new();
-    let mut max = 0.0;
     for ranking in rankings {
-        let weight = f64::from(ranking.weight);
-        max += weight / (K + 1.0);
-        for (rank, at) in (1_u32..).zip(&ranking.order) {
-            *scores.entry(*at).or_default() += weight / (K + f64::from(rank));
+        for (rank, at) in (1_u32..).zip(ranking) {
+            *scores.entry(*at).or_default() += 1.0 / (K + f64::from(rank));
         }
     }
+    let max = rankings.len() as f64 / (K + 1.0);
     let mut fused: Vec<(NotePosition, f64)> = scores
         .into_iter()
         .map(|(at, score)| (at, score * factor(at) / max))
@@ -47,17 +40,13 @@ mod tests {
 
     #[test]
     fn note_in_both_rankings_is_first() {
-        let ranking = |order: &[NotePosition]| Ranking {
-            order: order.to_vec(),
-            weight: 1.0,
-        };
-        let rankings = [ranking(&[(0, 0), (0, 1)]), ranking(&[(0, 2), (0, 1)])];
+        let rankings = [vec![(0, 0), (0, 1)], vec![(0, 2), (0, 1)]];
         let order: Vec<NotePosition> = fuse(&rankings, |_| 1.0, 9)
             .into_iter()
             .map(|(at, _)| at)
             .collect();
         assert_eq!(order, [(0, 1), (0, 0), (0, 2)]);
-        let best = fuse(&[ranking(&[(0, 0)]), ranking(&[(0, 0)])], |_| 1.0, 1);
+        let best = fuse(&[vec![(0, 0)], vec![(0, 0)]], |_| 1.0, 1);
         assert_eq!(best, [((0, 0), 1.0)]);
     }
 }

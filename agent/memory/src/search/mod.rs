@@ -24,7 +24,7 @@ pub(crate) use signature::Signature;
 use crate::embed::Embedder;
 use crate::note::Kind;
 use crate::page::Placed;
-use fuse::{NotePosition, Ranking, fuse};
+use fuse::{NotePosition, fuse};
 use segment::{Segment, TextVector};
 
 /// Notes of each ranking that take part in the fusion.
@@ -168,13 +168,10 @@ impl Index {
         let pages: Vec<(&PathBuf, &Segment)> = self.pages.iter().collect();
         let mut rankings = Vec::new();
         if query.method != Method::Vectors {
-            let order = self.rank_by_words(query, &pages);
-            rankings.push(Ranking { order, weight: 1.0 });
+            rankings.push(self.rank_by_words(query, &pages));
         }
         if query.method != Method::Words {
-            let order = self.rank_by_vectors(query, &pages);
-            let weight = self.embedder.weight();
-            rankings.push(Ranking { order, weight });
+            rankings.push(self.rank_by_vectors(query, &pages));
         }
         let placed = |(page, note): NotePosition| {
             let (path, segment) = pages.get(page)?;

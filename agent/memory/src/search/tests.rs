@@ -158,9 +158,6 @@ impl Embedder for Broken {
     fn floor(&self) -> f32 {
         0.1
     }
-    fn weight(&self) -> f32 {
-        1.0
-    }
     fn embed(&self, _: &str) -> Result<Vec<f32>, EmbedError> {
         let why = "no model".to_owned();
         Err(EmbedError {

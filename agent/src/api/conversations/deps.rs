@@ -22,6 +22,7 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
 use crate::archive::ArchiveService;
+use crate::background::blocking;
 use crate::evidence::lookup_service::LookupService;
 use crate::jobs::JobService;
 use crate::references::ReferenceService;
@@ -76,13 +77,10 @@ pub struct ConversationDeps {
     /// Pauses and resumes the heartbeat.
     pub heartbeat: HeartbeatSwitch,
     pub notes: Notes,
-    /// Absent if no API is configured to serve it.
-    pub archive: Option<ArchiveService>,
-    /// Absent in tests of conversations alone.
-    pub jobs: Option<JobService>,
+    pub archive: ArchiveService,
+    pub jobs: JobService,
     pub lookups: LookupService,
-    /// Absent in tests of conversations alone.
-    pub references: Option<ReferenceService>,
+    pub references: ReferenceService,
 }
 
 impl std::fmt::Debug for ConversationDeps {
@@ -106,7 +104,7 @@ impl ConversationDeps {
             approval: ApprovalRules::for_entrypoint(&self.policy, entrypoint),
             audit: self.audit,
             heartbeat: Some(Arc::new(self.heartbeat_control(entrypoint))),
-            archive: self.archive.clone().map(|archive| Arc::new(archive) as _),
+            archive: Some(Arc::new(self.archive.clone())),
             lookups: Some(Arc::new(self.lookups.clone())),
             job_tools: Vec::new(),
             other_trace: None,
@@ -151,9 +149,8 @@ impl HeartbeatControl for SwitchControl {
             None => Ok(switch.status()),
         };
         async move {
-            let set = tokio::task::spawn_blocking(set).await;
-            let set = set.map_err(|e| e.to_string())?;
-            set.map_err(|e| format!("cannot store the heartbeat's switch: {e}; free disk space"))
+            let set = blocking(set).await?;
+            set.map_err(|e| format!("can't store the heartbeat's switch: {e}; free disk space"))
         }
         .boxed()
     }

@@ -15,6 +15,7 @@ use watchkeeper_config::redact;
 use watchkeeper_jobs::run::{JobState, LogLine, LogRecord};
 
 use crate::api::feed::Feed;
+use crate::background::blocking;
 use crate::jobs::view::NEWS_PAUSE;
 use crate::jobs::{JobRequest, JobService};
 
@@ -35,7 +36,7 @@ pub(super) async fn is_for_job(
     text: String,
     entrypoint: Entrypoint,
 ) -> Result<bool, Error> {
-    blocking(move || jobs.serves(&text, entrypoint)).await
+    access(move || jobs.serves(&text, entrypoint)).await
 }
 
 /// Runs a request as a job and reports it. `ending` returns why the conversation ends, once it
@@ -82,7 +83,7 @@ pub(super) async fn organise(
         schedule: None,
     };
     let submitting = jobs.clone();
-    let submitted = blocking(move || submitting.submit(request)).await?;
+    let submitted = access(move || submitting.submit(request)).await?;
     let (id, repairs) = submitted.map_err(|error| Error::input(error.to_string()))?;
     feed.push(json!({"type": "job", "job": id, "repairs": repairs}));
     let say = |text: String| feed.push(json!({"type": "said", "text": text}));
@@ -111,7 +112,7 @@ async fn follow(
         advances.borrow_and_update();
         let is_active = jobs.is_active(id);
         let (reading, job) = (jobs.clone(), id.to_owned());
-        let news = blocking(move || reading.news(&job, begin)).await?;
+        let news = access(move || reading.news(&job, begin)).await?;
         let (log, end, _) = news.map_err(|e| Error::failed(e.to_string()))?;
         log.iter().for_each(|line| report(line, id, feed));
         begin = end;
@@ -123,7 +124,7 @@ async fn follow(
         tokio::time::sleep(NEWS_PAUSE).await;
     }
     let (reading, job) = (jobs.clone(), id.to_owned());
-    let status = blocking(move || reading.status(&job, entrypoint)).await?;
+    let status = access(move || reading.status(&job, entrypoint)).await?;
     let status = status.map_err(|e| Error::failed(e.to_string()))?;
     ended(id, status.state, &status.output, feed)
 }
@@ -175,11 +176,8 @@ pub(super) fn given_up(why: &str) -> Error {
     ))
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Error> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::failed(format!("a file access failed: {error}")))
+async fn access<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    blocking(work).await.map_err(Error::failed)
 }
 
 #[cfg(test)]

@@ -110,14 +110,11 @@ async fn handle_message(
     };
     match heard? {
         CommandResult::Reply(reply, here) => session.deliver(before.as_ref(), *reply, &here).await,
-        CommandResult::Organise(request) => match &shared.deps.jobs {
-            Some(jobs) => {
-                let (jobs, asks) = (jobs.clone(), handle.entrypoint);
-                let ending = ending(&shared, &handle);
-                organise(jobs, request, asks, until, &handle.feed, ending).await
-            }
-            None => Err(Error::input("no jobs are run here")),
-        },
+        CommandResult::Organise(request) => {
+            let (jobs, asks) = (shared.deps.jobs.clone(), handle.entrypoint);
+            let ending = ending(&shared, &handle);
+            organise(jobs, request, asks, until, &handle.feed, ending).await
+        }
         CommandResult::Done => Ok(()),
     }
 }
@@ -133,8 +130,12 @@ async fn run_message(
     let is_plain = !message.think && message.images.is_empty() && message.about.is_none();
     if is_idle
         && is_plain
-        && let Some(jobs) = &shared.deps.jobs
-        && is_for_job(jobs.clone(), message.text.clone(), handle.entrypoint).await?
+        && is_for_job(
+            shared.deps.jobs.clone(),
+            message.text.clone(),
+            handle.entrypoint,
+        )
+        .await?
     {
         // It waits in the pool of jobs, not for other messages.
         return Ok(CommandResult::Organise(message.text));

@@ -34,7 +34,7 @@ const MAX_ENTRIES: u64 = 1000;
 /// ask` and `chat` have ledgers of their own.
 #[utoipa::path(get, path = "/cost", tag = "agent", responses((status = 200, body = CostReport)))]
 pub(super) async fn cost(State(app): State<App>) -> Result<Json<CostReport>, Refusal> {
-    let cost = app.access_files(|shared| {
+    let cost = app.shared.access_files(|shared| {
         let deps = shared.conversations.deps();
         let report = (deps.model.as_ref()).map(|open| open().map(|client| client.report()));
         CostReport::new(deps.provider.clone(), report)
@@ -117,7 +117,7 @@ pub(super) async fn find_notes(
     app: &App,
     find: impl FnOnce(&mut Memory) -> Result<Vec<Found>, MemoryError> + Send + 'static,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let found = app.access_files(move |shared| {
+    let found = app.shared.access_files(move |shared| {
         let mut memory = shared.conversations.deps().notes.open()?;
         find(&mut memory).map_err(|e| e.to_string())
     });
@@ -146,7 +146,7 @@ pub(super) async fn trace(
 ) -> Result<Json<Vec<Value>>, Refusal> {
     let limit = limit(query.limit.as_deref(), DEFAULT_ENTRIES, MAX_ENTRIES)?;
     let channel = app.entrypoint;
-    let entries = app.access_files(move |shared| {
+    let entries = app.shared.access_files(move |shared| {
         let trace = Trace::new(&shared.conversations.deps().home, AGENT);
         trace.latest_where(limit, |entry| may_see(channel, entry))
     });

@@ -2,7 +2,7 @@
 //!
 //! - Contents are streamed in both directions; an upload is acknowledged once it is durable.
 //! - A content is sent as a file to save, whatever its type says.
-//! - What destroys or protects is in the audit log.
+//! - What destroys or protects is in the audit log, also for a client that disconnects meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -80,20 +80,12 @@ pub(super) struct VerifyFrom {
     after: Option<EntryName>,
 }
 
-fn service(app: &App) -> Result<&ArchiveService, Refusal> {
-    let service = app.shared.conversations.deps().archive.as_ref();
-    service.ok_or_else(|| {
-        let detail = "this agent has no archive".to_owned();
-        Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ProblemCode::NotReady,
-            detail,
-        )
-    })
+fn service(app: &App) -> &ArchiveService {
+    &app.shared.conversations.deps().archive
 }
 
 async fn archive(app: &App) -> Result<&Archive, Refusal> {
-    service(app)?.archive().await.map_err(refused)
+    service(app).archive().await.map_err(refused)
 }
 
 /// Converts an error into an HTTP problem.
@@ -156,7 +148,7 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<BTreeMap<String,
 #[utoipa::path(get, path = "/archive/stats", tag = "archive",
     responses((status = 200, body = Stats)))]
 pub(super) async fn stats(State(app): State<App>) -> Result<Json<Stats>, Refusal> {
-    service(&app)?.stats().await.map(Json).map_err(refused)
+    service(&app).stats().await.map(Json).map_err(refused)
 }
 
 /// Largest query: one with a picture in it.
@@ -170,7 +162,7 @@ pub(super) async fn query(
     body: JsonBody,
 ) -> Result<Json<Matches>, Refusal> {
     let query = body::read(body::json_up_to(body, MAX_QUERY_BODY)?)?;
-    service(&app)?.query(query).await.map(Json).map_err(refused)
+    service(&app).query(query).await.map(Json).map_err(refused)
 }
 
 /// Entries by a request in plain words, read by rules. The answer quotes the words that were not
@@ -179,7 +171,7 @@ pub(super) async fn query(
     responses((status = 200, body = Found)))]
 pub(super) async fn find(State(app): State<App>, body: JsonBody) -> Result<Json<Found>, Refusal> {
     let FindWords { words } = body::read(body::json(body)?)?;
-    service(&app)?.find(words).await.map(Json).map_err(refused)
+    service(&app).find(words).await.map(Json).map_err(refused)
 }
 
 /// Ingests a source that the agent reads. Files only below `agent.archive.ingest_roots`, hosts
@@ -191,7 +183,7 @@ pub(super) async fn ingest(
     body: JsonBody,
 ) -> Result<Json<Ingested>, Refusal> {
     let ingest = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
-    let ingested = service(&app)?.ingest(ingest).await;
+    let ingested = service(&app).ingest(ingest).await;
     ingested.map(Json).map_err(refused)
 }
 
@@ -211,15 +203,26 @@ pub(super) async fn destroy(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Json<Destroyed>, Refusal> {
-    let selection: Selection = body::read(body::json(body)?)?;
-    destroy_selected(&app, selection).await.map(Json)
+    let selection = body::read(body::json(body)?)?;
+    uninterrupted(destroy_selected(app, selection)).await
 }
 
-async fn destroy_selected(app: &App, selection: Selection) -> Result<Destroyed, Refusal> {
-    let destroyed = archive(app).await?.destroy(selection.clone()).await;
+async fn destroy_selected(app: App, selection: Selection) -> Result<Destroyed, Refusal> {
+    let destroyed = archive(&app).await?.destroy(selection.clone()).await;
     let destroyed = destroyed.map_err(refused)?;
-    audit(app, "destroyed", &selection, json!(destroyed)).await;
+    audit(&app, "destroyed", &selection, json!(destroyed)).await;
     Ok(destroyed)
+}
+
+/// Makes a change with its entry in the audit log, whether or not its client waits for it.
+async fn uninterrupted<T: Send + 'static>(
+    change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Result<Json<T>, Refusal> {
+    let changed = tokio::spawn(change).await.map_err(|error| {
+        tracing::error!(%error, "api: a change of the archive panicked");
+        refusal::internal()
+    });
+    changed?.map(Json)
 }
 
 /// Protects entries from eviction, expiry and destruction. Media of events are copied first; where
@@ -231,13 +234,16 @@ pub(super) async fn protect(
     body: JsonBody,
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
-    let (done, ended) = service(&app)?.protect(selection.clone()).await;
-    if ended.is_ok() || done != Changed::default() {
-        let failed = ended.as_ref().err().map(ToString::to_string);
-        let result = json!({ "entries": done.entries, "gone": done.gone, "failed": failed });
-        audit(&app, "protected", &selection, result).await;
-    }
-    ended.map(|()| Json(done)).map_err(refused)
+    let protecting = async move {
+        let (done, ended) = service(&app).protect(selection.clone()).await;
+        if ended.is_ok() || done != Changed::default() {
+            let failed = ended.as_ref().err().map(ToString::to_string);
+            let result = json!({ "entries": done.entries, "gone": done.gone, "failed": failed });
+            audit(&app, "protected", &selection, result).await;
+        }
+        ended.map(|()| done).map_err(refused)
+    };
+    uninterrupted(protecting).await
 }
 
 /// Reads contents whole and compares their SHA-256, in the order of names, up to 512 MiB or 1,000
@@ -261,11 +267,14 @@ pub(super) async fn unprotect(
     body: JsonBody,
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
-    let changed = service(&app)?.unprotect(selection.clone()).await;
-    let changed = changed.map_err(refused)?;
-    let entries = json!(changed.entries);
-    audit(&app, "lifted the protection of", &selection, entries).await;
-    Ok(Json(changed))
+    let lifting = async move {
+        let changed = service(&app).unprotect(selection.clone()).await;
+        let changed = changed.map_err(refused)?;
+        let entries = json!(changed.entries);
+        audit(&app, "lifted the protection of", &selection, entries).await;
+        Ok(changed)
+    };
+    uninterrupted(lifting).await
 }
 
 /// Reads the name of an entry in a path.
@@ -297,7 +306,7 @@ pub(super) async fn get(
     UrlQuery(query): UrlQuery<GetQuery>,
 ) -> Result<Response, Refusal> {
     let name = entry_name(&collection, &name)?;
-    let found = service(&app)?.retrieve(&name, query.skip_cache).await;
+    let found = service(&app).retrieve(&name, query.skip_cache).await;
     let found = found.map_err(refused)?;
     let (body, bytes) = match found.body {
         Body::Bytes(content) => {
@@ -374,7 +383,7 @@ pub(super) async fn put(
     };
     new.check().map_err(refused)?;
     let archive = archive(&app).await?;
-    let _place = service(&app)?.upload_place().await;
+    let _place = service(&app).upload_place().await;
     let chunks = body.into_data_stream().map(|chunk| {
         chunk.map_err(|error| {
             ArchiveError::Source(format!(
@@ -396,7 +405,45 @@ pub(super) async fn delete(
     Path((collection, name)): Path<(String, String)>,
 ) -> Result<Json<Destroyed>, Refusal> {
     let name = entry_name(&collection, &name)?;
-    destroy_selected(&app, Selection::Entry(name))
-        .await
-        .map(Json)
+    uninterrupted(destroy_selected(app, Selection::Entry(name))).await
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+    use watchkeeper_assistant::permissions::Entrypoint;
+
+    use super::*;
+    use crate::api::app::Shared;
+    use crate::api::conversations::Bounds;
+    use crate::api::tests::here;
+
+    #[tokio::test]
+    async fn destruction_is_audited_also_if_its_client_disconnects() {
+        let here = here(Bounds::default());
+        let (asks, close) = (mpsc::channel(1).0, here.close.subscribe());
+        let shared = Shared::new(Arc::clone(&here.all), asks, close);
+        let entrypoint = Entrypoint::Local;
+        let app = App { entrypoint, shared };
+        let new = NewEntry::named("yard/a.txt".parse().unwrap());
+        let archive = archive(&app).await.unwrap();
+        let content = Bytes::from_static(b"alpha");
+        archive.ingest_bytes(content, new).await.unwrap();
+        let name = Path(("yard".to_owned(), "a.txt".to_owned()));
+        let request = delete(State(app.clone()), name);
+        assert!(futures_util::poll!(std::pin::pin!(request)).is_pending());
+        let trace = here.all.deps().trace(entrypoint);
+        let audited = async {
+            let is_it = |entry: &Value| entry["of"]["result"]["entries"] == 1;
+            while !trace.latest(1).unwrap().iter().any(is_it) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let audited = tokio::time::timeout(Duration::from_secs(60), audited);
+        assert!(audited.await.is_ok(), "no entry in the trace");
+    }
 }

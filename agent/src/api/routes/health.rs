@@ -22,8 +22,7 @@ use watchkeeper_llm::policy::BreakerOpen;
 
 use crate::api::app::{App, Shared};
 use crate::api::conversations::ConversationDeps;
-use crate::archive::ArchiveService;
-use crate::jobs::{JobService, JobsHealth};
+use crate::jobs::JobsHealth;
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus, StatusRequest};
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
@@ -139,7 +138,7 @@ pub(super) struct ProviderStatus {
 pub(super) enum ProviderState {
     /// No language model is configured.
     Absent,
-    /// It cannot be called: the key is missing or the address is invalid.
+    /// It can't be called: the key is missing or the address is invalid.
     Unusable,
     /// None of the latest calls that ended went to it.
     Unasked,
@@ -185,11 +184,10 @@ async fn read_parts(shared: &Arc<Shared>) -> Result<Parts, Refusal> {
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         problems.push(refused.sentence());
     }
-    let jobs = deps.jobs.as_ref().map(JobService::health);
-    let jobs = jobs.unwrap_or_default();
+    let jobs = deps.jobs.health();
     problems.extend(jobs.problems());
     problems.extend(deps.lookups.problems().await);
-    problems.extend(deps.archive.as_ref().and_then(ArchiveService::problem));
+    problems.extend(deps.archive.problem());
     problems.extend(shared.entrypoint_errors.all());
     Ok(Parts {
         model,

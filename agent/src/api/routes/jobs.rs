@@ -5,6 +5,7 @@
 //! - Not here: how jobs come in (`submission`).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -17,12 +18,12 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_assistant::jobs::ModelShare;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_http::body::Query;
-use watchkeeper_http::{Refusal, closed, refusal};
+use watchkeeper_http::{Refusal, closed, pieces, refusal};
 use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 
 use super::problem::of_runtime;
 use super::talk::{StreamQuery, follower};
-use crate::api::app::App;
+use crate::api::app::{App, MAX_BUNDLES, Shared};
 use crate::jobs::view::NEWS_PAUSE;
 use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
 
@@ -104,13 +105,25 @@ pub(super) async fn bundle(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let permit = super::pieces::permit(&app)?;
+    let permit = Arc::clone(&app.shared.bundles).try_acquire_owned();
+    let permit = permit.map_err(|_| {
+        refusal::full(format!(
+            "{MAX_BUNDLES} bundles are being made; try again in a moment"
+        ))
+    })?;
     let asks = app.entrypoint;
     let gathered = answer(&app, move |jobs| jobs.gather(&id, asks)).await?;
     let (contents, description) = gathered;
     let runtime = &app.shared.conversations.deps().client;
     let signed = runtime.sign_job(&description).await.map_err(of_runtime)?;
-    Ok(super::pieces::send(contents.sign(signed), permit))
+    let bundle = contents.sign(signed);
+    let length = bundle.length();
+    Ok(pieces::respond(
+        "application/x-tar",
+        length,
+        permit,
+        move |out| bundle.write(out),
+    ))
 }
 
 /// Ends a job that runs or waits.
@@ -121,8 +134,8 @@ pub(super) async fn cancel(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<CancelledJob>, Refusal> {
-    let (asks, job) = (app.entrypoint, id.clone());
-    let was_active = answer(&app, move |jobs| jobs.cancel(&id, asks)).await?;
+    let asks = app.entrypoint;
+    let (job, was_active) = answer(&app, move |jobs| jobs.cancel(&id, asks)).await?;
     Ok(Json(CancelledJob { job, was_active }))
 }
 
@@ -174,9 +187,8 @@ pub(super) async fn stream(
     let asks = app.entrypoint;
     let (status, _) = answer(&app, move |jobs| jobs.show(&id, asks)).await?;
     let place = follower(&app)?;
-    let jobs = service(&app)?;
     let follower = JobFollower {
-        advances: jobs.subscribe(),
+        advances: service(&app).subscribe(),
         closing: app.shared.closing.clone(),
         app,
         job: status.job,
@@ -194,12 +206,8 @@ pub(super) async fn stream(
     Ok(watchkeeper_http::stream::response(events))
 }
 
-pub(super) fn service(app: &App) -> Result<JobService, Refusal> {
-    let jobs = app.shared.conversations.deps().jobs.clone();
-    jobs.ok_or_else(|| {
-        let sentence = "this agent runs no jobs";
-        Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, sentence)
-    })
+pub(super) fn service(app: &App) -> &JobService {
+    &app.shared.conversations.deps().jobs
 }
 
 /// Calls the service of jobs on a thread for files.
@@ -208,8 +216,8 @@ where
     T: Send + 'static,
     F: FnOnce(&JobService) -> Result<T, JobServiceError> + Send + 'static,
 {
-    let jobs = service(app)?;
-    let answered = app.access_files(move |_| call(&jobs)).await?;
+    let access = |shared: &Shared| call(&shared.conversations.deps().jobs);
+    let answered = app.shared.access_files(access).await?;
     answered.map_err(refused)
 }
 
@@ -277,7 +285,7 @@ impl JobFollower {
             self.advances.borrow_and_update();
             let (job, begin) = (self.job.clone(), self.begin);
             // Asked before the log is read, so that the last records are sent.
-            let is_active = service(&self.app).ok()?.is_active(&job);
+            let is_active = service(&self.app).is_active(&job);
             let news = answer(&self.app, move |jobs| jobs.news(&job, begin)).await;
             let (log, end, running) = news.ok()?;
             let skipped = std::mem::take(&mut self.skips);

@@ -6,7 +6,6 @@
 //!   by name. [`jobs`]: plans that the agent runs, [`submission`]: how they come in.
 //!   [`references`]: pictures that chains compare with. [`health`]: problems and parts of the
 //!   agent. [`about`] and [`observations`]: other read-only routes.
-//! - [`pieces`]: a bundle as the body of a response.
 
 mod about;
 mod archive;
@@ -15,7 +14,6 @@ mod heartbeat;
 mod jobs;
 mod lookups;
 mod observations;
-mod pieces;
 mod problem;
 mod proposals;
 mod references;

@@ -136,7 +136,7 @@ pub(super) async fn get(
     let here = system_snapshot(&deps.client, deps.preferred.clone()).await;
     let here = here.map_err(|error| no_runtime(&error.in_full()))?;
     let plain = Plain::new().map_err(|error| {
-        tracing::error!(%error, "the lexicon cannot be read");
+        tracing::error!(%error, "the lexicon can't be read");
         watchkeeper_http::refusal::internal()
     })?;
     let offer = kept.shown.recheck(&plain, &here);
@@ -198,7 +198,10 @@ pub(super) async fn picture(
     // The file is named by the stored proposal, never by the client.
     let file = kind.file(trial).map(PathBuf::from);
     let file = file.ok_or_else(|| no_picture("the trial of this pipeline made no such picture"))?;
-    let jpeg = app.access_files(move |_| read_picture(&file)).await??;
+    let jpeg = app
+        .shared
+        .access_files(move |_| read_picture(&file))
+        .await??;
     Ok(([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response())
 }
 
@@ -261,6 +264,7 @@ pub(super) async fn refuse(
 /// Pending proposals that this entrypoint may answer.
 async fn waiting(app: &App) -> Result<Vec<PendingProposal>, Refusal> {
     let all = app
+        .shared
         .access_files(|shared| {
             let waiting = shared.conversations.deps().waiting();
             waiting.list(Timestamp::now())

@@ -23,7 +23,7 @@ use watchkeeper_http::body::{self, Body as JsonBody};
 use watchkeeper_http::{Refusal, refusal};
 use watchkeeper_store::durable::is_disk_refusal;
 
-use crate::api::app::App;
+use crate::api::app::{App, Shared};
 use crate::references::ReferenceService;
 use crate::references::record_picture::{RecordPictureError, picture_of_record};
 use crate::references::service::{SetSummary, ShownPicture};
@@ -164,12 +164,8 @@ where
     T: Send + 'static,
     F: FnOnce(&ReferenceService) -> Result<T, ReferenceError> + Send + 'static,
 {
-    let service = app.shared.conversations.deps().references.clone();
-    let service = service.ok_or_else(|| {
-        let detail = "this agent has no reference pictures";
-        Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail)
-    })?;
-    let done = app.access_files(move |_| call(&service)).await?;
+    let access = |shared: &Shared| call(&shared.conversations.deps().references);
+    let done = app.shared.access_files(access).await?;
     done.map_err(|error| refused(&error))
 }
 

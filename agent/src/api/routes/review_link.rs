@@ -200,7 +200,7 @@ fn failed(error: &ClientError) -> Response {
                 error = error.in_full(),
                 "a review could not be answered by its link"
             );
-            let sentence = "The box cannot record it now. Try again in a minute.";
+            let sentence = "The box can't record it now. Try again in a minute.";
             page(StatusCode::SERVICE_UNAVAILABLE, sentence)
         }
     }

@@ -1,4 +1,4 @@
-//! Reviews over the agent's API, for people who cannot reach the runtime's socket.
+//! Reviews over the agent's API, for people who can't reach the runtime's socket.
 
 use axum::Json;
 use axum::extract::State;

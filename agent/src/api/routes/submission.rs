@@ -88,8 +88,7 @@ impl JobSubmission {
             (Some(plan), None) => (read(plan).map_err(invalid_plan)?, None),
             (None, Some(text)) => {
                 require_short("request", text)?;
-                let jobs = service(app)?;
-                let planned = jobs.plan_words(text, app.entrypoint, report).await;
+                let planned = service(app).plan_words(text, app.entrypoint, report).await;
                 let planned = planned.map_err(|why| unplanned(&why))?;
                 let made = (planned.planned, planned.by_model);
                 (planned.plan, Some(made))

@@ -7,14 +7,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use rumqttc::{
-    AsyncClient, ConnectReturnCode, ConnectionError, Event, Outgoing, Packet, PublishOptions,
-};
+use rumqttc::{AsyncClient, ConnectReturnCode, ConnectionError, Event, Packet, PublishOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connectors::fault::Fault;
 use crate::fleet::mqtt::broker::Broker;
-use crate::fleet::mqtt::link::{Events, connect};
+use crate::fleet::mqtt::link::{Events, connect, disconnect};
 use crate::fleet::mqtt::reason::reason;
 
 /// Requests that the client holds.
@@ -67,7 +65,8 @@ pub(super) async fn run_session(broker: Broker, mut jobs: mpsc::Receiver<Publish
             return;
         }
     }
-    session.disconnect().await;
+    // After a timeout the broker notices the closed connection.
+    disconnect(&session.client, &mut session.events, STOP_TIMEOUT).await;
 }
 
 /// State of a running session.
@@ -166,24 +165,5 @@ impl Session<'_> {
             None => return Err(Fault::transient("the MQTT client ended")),
         }
         Ok(())
-    }
-
-    async fn disconnect(mut self) {
-        if self
-            .client
-            .try_disconnect_with_timeout(STOP_TIMEOUT)
-            .is_err()
-        {
-            return;
-        }
-        let drain = async {
-            while let Some(Ok(event)) = self.events.next().await {
-                if matches!(event, Event::Outgoing(Outgoing::Disconnect)) {
-                    return;
-                }
-            }
-        };
-        // After a timeout the broker notices the closed connection.
-        tokio::time::timeout(STOP_TIMEOUT, drain).await.ok();
     }
 }

@@ -46,7 +46,7 @@ pub(super) const MAX_REASON: usize = 1024;
 
 pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-const CLOCK_UNSET: &str = "the clock of this box is not set, so expires_at cannot be checked; \
+const CLOCK_UNSET: &str = "the clock of this box is not set, so expires_at can't be checked; \
                            set the clock or omit expires_at";
 
 /// Events that the shell reports.
@@ -354,7 +354,7 @@ impl CommandBoard {
         let late = match expiry(now, request) {
             Expiry::Ahead => None,
             Expiry::Over => Some("it had expired by then"),
-            Expiry::Unknown => Some("the clock was not set then, so expires_at cannot be checked"),
+            Expiry::Unknown => Some("the clock was not set then, so expires_at can't be checked"),
         };
         self.running = Some(key.clone());
         match late {

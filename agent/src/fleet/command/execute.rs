@@ -11,7 +11,7 @@
 //!   [`Deadlines::aftermath`].
 //!
 //! All waits are bounded, so the next command gets its turn. An operation that the runtime may
-//! still execute is polled, not sent a second time. A snapshot is not polled: pictures cannot be
+//! still execute is polled, not sent a second time. A snapshot is not polled: pictures can't be
 //! told apart. So one without an answer has failed, although it may have been taken.
 //!
 //! [`Deadlines::away`]: watchkeeper_client::Deadlines::away

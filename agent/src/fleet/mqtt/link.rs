@@ -1,7 +1,7 @@
 //! One session with the broker: the shell around `rumqttc`.
 //!
 //! Every session is a fresh client with a clean session. The library's own resend does not fit: it
-//! forgets its messages when the broker forgot the session, and a resumed session cannot carry a
+//! forgets its messages when the broker forgot the session, and a resumed session can't carry a
 //! new last will. The outbox knows what was acknowledged. So a [`Link`] lives from CONNECT to its
 //! first error and is then dropped.
 //!
@@ -19,8 +19,8 @@ use bytes::Bytes;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use rumqttc::{
-    AsyncClient, ConnectionError, Event, LastWill, MqttOptions, Packet, PublishNoticeError,
-    PublishOptions, PublishResult, QoS, SubscribeReasonCode,
+    AsyncClient, ConnectionError, Event, LastWill, MqttOptions, Outgoing, Packet,
+    PublishNoticeError, PublishOptions, PublishResult, QoS, SubscribeReasonCode,
 };
 use secrecy::ExposeSecret;
 
@@ -220,22 +220,31 @@ impl Link {
 
     /// Disconnects, so that the broker does not publish the last will. Gives up after `timeout`.
     pub async fn close(mut self, timeout: Duration) {
-        if self.client.try_disconnect_with_timeout(timeout).is_err() {
-            return;
-        }
-        let drain = async {
-            while let Some(Ok(event)) = self.events.next().await {
-                if matches!(event, Event::Outgoing(rumqttc::Outgoing::Disconnect)) {
-                    return;
-                }
-            }
-        };
-        if tokio::time::timeout(timeout, drain).await.is_err() {
+        if !disconnect(&self.client, &mut self.events, timeout).await {
             tracing::warn!(
                 "the connection did not close in time; the broker may publish the last will"
             );
         }
     }
+}
+
+/// Sends DISCONNECT and waits until it is out, for `timeout` at most. Returns false after that.
+pub(crate) async fn disconnect(
+    client: &AsyncClient,
+    events: &mut Events,
+    timeout: Duration,
+) -> bool {
+    if client.try_disconnect_with_timeout(timeout).is_err() {
+        return true;
+    }
+    let drain = async {
+        while let Some(Ok(event)) = events.next().await {
+            if matches!(event, Event::Outgoing(Outgoing::Disconnect)) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(timeout, drain).await.is_ok()
 }
 
 /// Events of a session. Awaiting them drives the protocol; dropping that future loses nothing.

@@ -5,7 +5,7 @@
 //! between socket and library cuts such a message at the limit and discards the rest. The library
 //! acknowledges the cut message, and its reader refuses it like any other that is too large.
 //!
-//! - A cut payload is longer than [`MAX_PAYLOAD`], so a reader cannot take it for a whole one.
+//! - A cut payload is longer than [`MAX_PAYLOAD`], so a reader can't take it for a whole one.
 //! - Bytes of other packets and of messages within the limit pass unchanged.
 //! - Memory is constant: discarded bytes are not stored.
 

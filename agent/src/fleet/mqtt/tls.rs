@@ -21,7 +21,7 @@ use watchkeeper_config::ClientCert;
 
 use super::broker::Broker;
 
-/// A TLS configuration that cannot be built; a retry does not help.
+/// A TLS configuration that can't be built; a retry does not help.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file can't be read.

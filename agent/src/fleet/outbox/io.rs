@@ -13,7 +13,7 @@ use super::entry::{Content, Draft, OutboxId, RestoredEntry};
 pub enum Input {
     /// The next journal record, converted into a message.
     Record { seq: EventSeq, draft: Draft },
-    /// A journal record that cannot be converted into a message.
+    /// A journal record that can't be converted into a message.
     Unreadable { seq: EventSeq },
     /// A message of the agent itself.
     Own(Draft),

@@ -29,7 +29,7 @@ const KIND_LOSS: u8 = 1;
 const RETAIN: u8 = 1;
 const HAS_SEQ: u8 = 2;
 
-/// A stored entry that this build cannot decode.
+/// A stored entry that this build can't decode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// A newer build wrote it.

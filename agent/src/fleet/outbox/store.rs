@@ -15,6 +15,7 @@ use watchkeeper_store::{
 
 use super::on_disk::{DecodeError, VERSION, decode, encode};
 use super::{Change, Content, LossFrom, OutboxId, Restored, RestoredEntry};
+use crate::stored_cursor::read_number;
 
 const ENTRIES: Keyspace = Keyspace::new("outbox");
 const META: Keyspace = Keyspace::new("outbox_meta");
@@ -40,8 +41,9 @@ pub fn restore(
 ) -> Result<(Restored, Option<Batch>), StoreError> {
     let mut damaged = Vec::new();
     let mut restored = Restored {
-        cursor: number(store, CURSOR)?.map(EventSeq),
-        next_id: number(store, NEXT_ID)?.map_or(first, OutboxId),
+        // Without its cursor the outbox reads the journal from the start: better twice than never.
+        cursor: read_number(store, META, CURSOR)?.map(EventSeq),
+        next_id: read_number(store, META, NEXT_ID)?.map_or(first, OutboxId),
         ..Restored::default()
     };
     for page in pages(store, ENTRIES, PAGE) {
@@ -59,7 +61,7 @@ pub fn restore(
                     return Err(NewerFormat::new(folder, what, found, VERSION).into());
                 }
                 (_, Err(error @ DecodeError::Malformed(_))) => {
-                    tracing::warn!(%error, key = ?entry.key, "outbox: cannot read an entry");
+                    tracing::warn!(%error, key = ?entry.key, "outbox: can't read an entry");
                     damaged.push(entry.key);
                 }
                 (None, Ok(_)) => damaged.push(entry.key),
@@ -67,7 +69,7 @@ pub fn restore(
         }
     }
     if damaged.is_empty() {
-        restored.damaged = number(store, DAMAGED)?.unwrap_or(0);
+        restored.damaged = read_number(store, META, DAMAGED)?.unwrap_or(0);
         return Ok((restored, None));
     }
     let (count, mut change) = count_damaged(store, damaged.len() as u64)?;
@@ -84,7 +86,9 @@ pub fn restore(
 /// # Errors
 /// Fails when the store is unreadable.
 pub(crate) fn count_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), StoreError> {
-    let count = number(store, DAMAGED)?.unwrap_or(0).saturating_add(more);
+    let count = read_number(store, META, DAMAGED)?
+        .unwrap_or(0)
+        .saturating_add(more);
     let batch = Batch::new().put(META, DAMAGED, &count.to_be_bytes());
     Ok((count, batch))
 }
@@ -128,18 +132,9 @@ pub fn load(store: &dyn Store, id: OutboxId) -> Result<Option<Content>, StoreErr
     match decode(&bytes) {
         Ok(content) => Ok(Some(content)),
         Err(error) => {
-            tracing::warn!(%error, id = id.0, "outbox: cannot read an entry");
+            tracing::warn!(%error, id = id.0, "outbox: can't read an entry");
             Ok(None)
         }
-    }
-}
-
-fn number(store: &dyn Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
-    match store.get(META, key) {
-        Ok(value) => Ok(value.as_deref().and_then(log_seq)),
-        // Without its cursor the outbox reads the journal from the start: better twice than never.
-        Err(StoreError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -33,7 +33,7 @@ impl TelemetryRing {
         }
     }
 
-    /// Adds a message that cannot be sent now, unless one of its topic is too recent.
+    /// Adds a message that can't be sent now, unless one of its topic is too recent.
     pub fn offer(&mut self, now: Instant, topic: String, payload: Vec<u8>) {
         let too_soon = self
             .last

@@ -14,6 +14,7 @@ use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
 use super::connection::RuntimeAccess;
+use crate::embedding::EmbeddingModel;
 
 /// Likeness of pictures of one group. Of the photos of `tests/tools/likeness`, 2 in 10,000 pairs of
 /// different scenes are as alike.
@@ -63,8 +64,7 @@ impl Tool for RankAlike {
     }
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
-        let chosen = self.0.embedding_model()?;
-        chosen.err().map(|error| error.to_string())
+        self.0.missing_model(EmbeddingModel::among)
     }
 
     fn run(
@@ -152,8 +152,7 @@ impl Tool for GroupAlike {
     }
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
-        let chosen = self.0.embedding_model()?;
-        chosen.err().map(|error| error.to_string())
+        self.0.missing_model(EmbeddingModel::among)
     }
 
     fn run(

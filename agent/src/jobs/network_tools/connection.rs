@@ -93,23 +93,16 @@ impl RuntimeAccess {
         self.setup.config.faces
     }
 
-    /// The model for embeddings, for the check of a plan; `None` while the runtime is unreachable.
-    pub(super) fn embedding_model(&self) -> Option<Result<EmbeddingModel, EmbeddingError>> {
-        let wanted = self.setup.config.embedding.as_deref();
-        let lists = self.lists()?;
-        Some(EmbeddingModel::among(
-            &lists.models,
-            wanted.unwrap_or(AUTO_EMBEDDING),
-        ))
-    }
-
-    /// The model for texts and pictures, for the check of a plan; `None` while the runtime is
+    /// Why there is no model for embeddings, for the check of a plan; `None` while the runtime is
     /// unreachable.
-    pub(super) fn text_model(&self) -> Option<Result<EmbeddingModel, EmbeddingError>> {
+    pub(super) fn missing_model(
+        &self,
+        choose: impl Fn(&[ModelInfo], &str) -> Result<EmbeddingModel, EmbeddingError>,
+    ) -> Option<String> {
         let wanted = self.setup.config.embedding.as_deref();
         let lists = self.lists()?;
-        let wanted = wanted.unwrap_or(AUTO_EMBEDDING);
-        Some(EmbeddingModel::of_texts(&lists.models, wanted))
+        let chosen = choose(&lists.models, wanted.unwrap_or(AUTO_EMBEDDING));
+        chosen.err().map(|error| error.to_string())
     }
 
     /// What the runtime lists, at most [`KEEP_LIST`] old while it answers; `None` until it has.

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use watchkeeper_assistant::proposal::snapshot::PREFERRED;
 use watchkeeper_client::ClientError;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::problem::nearest_few;
@@ -23,8 +24,6 @@ use watchkeeper_pictures::{FoundObject, Group, Picture};
 use super::connection::{RuntimeAccess, StepConnection, answered, tool_error};
 use crate::embedding::{EmbeddingError, require_digest};
 
-/// Detectors that are tried first.
-const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
 /// Classes that a refusal names.
 const MAX_CLASSES: usize = 12;
 /// Similar classes that an error names.

@@ -12,6 +12,7 @@ use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
 use super::connection::{RuntimeAccess, tool_error};
+use crate::embedding::EmbeddingModel;
 
 /// Factor of likenesses before they become shares, as CLIP was trained with.
 const SHARPNESS: f64 = 100.0;
@@ -53,9 +54,11 @@ impl Tool for Tag {
     }
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
-        let chosen = self.0.text_model()?;
-        let texts = chosen.and_then(|model| model.require_texts().map(drop));
-        texts.err().map(|error| error.to_string())
+        self.0.missing_model(|models, wanted| {
+            let model = EmbeddingModel::of_texts(models, wanted)?;
+            model.require_texts()?;
+            Ok(model)
+        })
     }
 
     fn run(

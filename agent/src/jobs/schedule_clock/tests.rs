@@ -96,9 +96,10 @@ fn schedule_whose_plan_was_corrected_works_again() {
     let home = tempfile::tempdir().expect("dir");
     let mut clock = broken_schedule(home.path());
     let health = |clock: &ScheduleClock| clock.statuses(Timestamp::now())[0].trouble.is_some();
+    clock.check_plans(Instant::now());
     assert!(health(&clock));
     std::fs::write(home.path().join("plan.json"), PLAN).expect("written");
-    clock.check_again(clock.checked + TICK);
+    clock.check_plans(Instant::now() + TICK);
     assert!(!health(&clock));
 }
 
@@ -117,19 +118,21 @@ fn cursor_is_stored_with_what_a_record_asks_for() {
     let stored = || ScheduleFile::new(home.path()).read().expect("read").cursor;
     let mut clock = triggered_by(home.path(), Trigger::On(filter("another rule")));
     let mut take = |event, cursor| {
-        clock.take(event, cursor);
+        let is_work = clock.take(event, cursor);
         clock.save();
-        stored()
+        (is_work, stored())
     };
-    assert_eq!(take(None, 7), Some(7), "where the journal ended");
-    assert_eq!(take(Some(&event), 8), Some(7), "nothing is asked for");
-    assert_eq!(take(Some(&event), 7 + SAVE_EVERY), Some(7 + SAVE_EVERY));
-    assert_eq!(take(None, 0), Some(0), "a new journal");
-    assert_eq!(take(Some(&event), 1), Some(0));
+    assert_eq!(take(None, 7), (true, Some(7)), "where the journal ended");
+    let nothing = (false, Some(7));
+    assert_eq!(take(Some(&event), 8), nothing, "nothing is asked for");
+    let far = 7 + SAVE_EVERY;
+    assert_eq!(take(Some(&event), far), (true, Some(far)));
+    assert_eq!(take(None, 0), (true, Some(0)), "a new journal");
+    assert_eq!(take(Some(&event), 1), (false, Some(0)));
     clock.save_cursor();
     assert_eq!(stored(), Some(1), "at the stop");
     let mut clock = triggered_by(home.path(), Trigger::On(filter(&rule)));
-    clock.take(Some(&event), 2);
+    assert!(clock.take(Some(&event), 2), "a job is due");
     clock.save_cursor();
     assert_eq!(stored(), Some(1), "the record's job is not stored yet");
     clock.save();

@@ -1,9 +1,11 @@
-//! Notices that the loop stores.
+//! Notices that the loop stores, and the first status of a schedule.
 
 use watchkeeper_client::clock::wall_now;
+use watchkeeper_config::{CronTimes, ScheduledWork};
 use watchkeeper_contract::rule::Severity;
 
 use super::*;
+use crate::jobs::testing;
 
 fn notice(id: &str) -> Notice {
     Notice {
@@ -45,4 +47,27 @@ async fn full_queue_of_notices_loses_none_at_the_deadline() {
     assert_eq!(receiver.recv().await.expect("a notice").notice.id, "first");
     assert!(second.await);
     assert_eq!(receiver.recv().await.expect("a notice").notice.id, "second");
+}
+
+#[test]
+fn schedule_has_a_status_before_its_state_is_read() {
+    let home = tempfile::tempdir().expect("dir");
+    let jobs = testing::service(home.path());
+    let times = CronTimes::parse("* * * * *").expect("cron");
+    let catch_up = false;
+    let schedule = ScheduleConfig {
+        name: "hourly".to_owned(),
+        trigger: Trigger::Cron { times, catch_up },
+        work: ScheduledWork::Request("organise the pictures".to_owned()),
+        output: None,
+        keep_last: None,
+        notify_failure: true,
+    };
+    let setup = SchedulerSetup {
+        schedules: vec![schedule],
+        home: home.path().to_owned(),
+        runtime: RuntimeClient::new(home.path().join("none.sock")).expect("a client"),
+    };
+    let _thread = spawn(setup, jobs.clone(), mpsc::channel(1).0).expect("a thread");
+    assert_eq!(jobs.health().schedules[0].name, "hourly");
 }

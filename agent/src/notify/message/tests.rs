@@ -19,6 +19,10 @@ fn channel(kind: ChannelKind, min_severity: Option<Severity>, notify_end: bool) 
     }
 }
 
+fn names() -> Names {
+    Names::new("box".to_owned())
+}
+
 fn event(phase: Phase, severity: Severity, notify: &[&str]) -> Event {
     let mut event = example_event();
     event.phase = phase;
@@ -35,7 +39,7 @@ fn doubtful_event_carries_its_link_instead_of_the_command() {
     let named = channel(ChannelKind::Slack, None, false);
     let link = "https://box.example/review/1.2.3.4";
     let text = |event: &Event, link| {
-        let notification = event_notification(&named, "box", event, link);
+        let notification = event_notification(&named, &names(), event, link);
         notification.unwrap().line()
     };
     let mut doubtful = event(Phase::New, Severity::Info, &["security"]);
@@ -55,10 +59,26 @@ fn doubtful_event_carries_its_link_instead_of_the_command() {
 }
 
 #[test]
+fn text_has_the_name_that_a_user_gave_the_camera() {
+    let channel = channel(ChannelKind::Slack, None, false);
+    let event = event(Phase::New, Severity::Info, &["security"]);
+    let text = |names: &Names| {
+        event_notification(&channel, names, &event, None)
+            .unwrap()
+            .text
+    };
+    let (mut names, camera) = (names(), event.source.clone().unwrap());
+    assert!(text(&names).contains(&format!("(box, camera {camera}, rule ")));
+    let name = DisplayName::new("Main gate").unwrap();
+    names.cameras.insert(camera, name);
+    assert!(text(&names).contains("(box, camera Main gate, rule "));
+}
+
+#[test]
 fn channel_receives_an_opinion_that_changes_the_event() {
     let channel = channel(ChannelKind::Webhook, Some(Severity::Critical), false);
     let raised = assessed(Ok(confirmation(false)));
-    let notification = event_notification(&channel, "box", &raised, None).unwrap();
+    let notification = event_notification(&channel, &names(), &raised, None).unwrap();
     assert_eq!(notification.id, format!("{}-opinion", raised.id));
     let text = notification.text;
     let begin = "CRITICAL: needs review after a second opinion (0.78 with the second opinion";
@@ -70,7 +90,7 @@ fn channel_receives_an_opinion_that_changes_the_event() {
         assessed(Err("the budget is used up")),
         assessed(Ok(confirmation(true))),
     ] {
-        let notification = event_notification(&channel, "box", &unchanged, None);
+        let notification = event_notification(&channel, &names(), &unchanged, None);
         assert_eq!(notification, None);
     }
 }
@@ -87,12 +107,12 @@ fn channel_receives_named_and_severe_events() {
     ] {
         let event = event(Phase::New, severity, notify);
         assert_eq!(
-            event_notification(&named, "box", &event, None).is_some(),
+            event_notification(&named, &names(), &event, None).is_some(),
             by_name,
             "{notify:?}"
         );
         assert_eq!(
-            event_notification(&severe, "box", &event, None).is_some(),
+            event_notification(&severe, &names(), &event, None).is_some(),
             by_severity,
             "{notify:?}"
         );
@@ -108,7 +128,7 @@ fn channel_in_on_act_receives_only_what_makes_an_event_certain() {
         if let EventBody::Rule(rule) = &mut event.body {
             rule.on_act = vec![ChannelId::new("security").unwrap()];
         }
-        event_notification(&siren, "box", &event, None).map(|one| one.text)
+        event_notification(&siren, &names(), &event, None).map(|one| one.text)
     };
     assert!(notified(Phase::New, Verdict::Act).is_some());
     assert!(notified(Phase::Update, Verdict::Act).is_some());
@@ -127,7 +147,7 @@ fn notification_of_a_doubtful_event_says_how_to_answer() {
     let text = |verdict| {
         let mut event = event(Phase::New, Severity::Info, &["security"]);
         event.decision.verdict = verdict;
-        event_notification(&named, "box", &event, None)
+        event_notification(&named, &names(), &event, None)
             .unwrap()
             .text
     };
@@ -140,9 +160,9 @@ fn end_is_notified_if_configured_and_event_has_duration() {
     let end = event(Phase::End, Severity::Info, &["security"]);
     let without_end = channel(ChannelKind::Slack, None, false);
     let with_end = channel(ChannelKind::Slack, None, true);
-    assert_eq!(event_notification(&without_end, "box", &end, None), None);
+    assert_eq!(event_notification(&without_end, &names(), &end, None), None);
     assert!(
-        event_notification(&with_end, "box", &end, None)
+        event_notification(&with_end, &names(), &end, None)
             .unwrap()
             .text
             .starts_with("ended: ")
@@ -151,9 +171,12 @@ fn end_is_notified_if_configured_and_event_has_duration() {
     if let EventBody::Rule(rule) = &mut crossed.body {
         rule.condition = "crosses".to_owned();
     }
-    assert_eq!(event_notification(&with_end, "box", &crossed, None), None);
+    assert_eq!(
+        event_notification(&with_end, &names(), &crossed, None),
+        None
+    );
     let update = event(Phase::Update, Severity::Critical, &["security"]);
-    assert_eq!(event_notification(&with_end, "box", &update, None), None);
+    assert_eq!(event_notification(&with_end, &names(), &update, None), None);
 }
 
 #[test]
@@ -161,7 +184,11 @@ fn each_phase_has_a_stable_id_of_its_own() {
     let channel = channel(ChannelKind::Webhook, None, true);
     let begin = event(Phase::New, Severity::Info, &["security"]);
     let end = event(Phase::End, Severity::Info, &["security"]);
-    let id = |event| event_notification(&channel, "box", event, None).unwrap().id;
+    let id = |event| {
+        event_notification(&channel, &names(), event, None)
+            .unwrap()
+            .id
+    };
     let copy = begin.clone();
     assert_eq!(id(&begin), id(&copy));
     assert_ne!(id(&begin), id(&end));
@@ -174,7 +201,7 @@ fn outside_text_makes_no_mention_and_no_line_break() {
         rule.reason = "<!channel> & <https://evil.example|click>\nCRITICAL: fire".to_owned();
     }
     let channel = channel(ChannelKind::Slack, None, false);
-    let notification = event_notification(&channel, "box", &hostile, None).unwrap();
+    let notification = event_notification(&channel, &names(), &hostile, None).unwrap();
     assert!(!notification.text.contains('\n'), "{}", notification.text);
     let HttpBody::Json { document } = body(ChannelKind::Slack, &[notification], None) else {
         panic!("JSON");
@@ -197,7 +224,7 @@ fn only_link_in_slack_is_that_of_the_review() {
     }
     let channel = channel(ChannelKind::Slack, None, false);
     let link = "https://box.example/review/1.2.3.4";
-    let notification = event_notification(&channel, "box", &doubtful, Some(link)).unwrap();
+    let notification = event_notification(&channel, &names(), &doubtful, Some(link)).unwrap();
     let sent = [notification.clone(), notification];
     let HttpBody::Json { document } = body(ChannelKind::Slack, &sent, None) else {
         panic!("JSON");
@@ -222,7 +249,7 @@ fn block_for_slack_is_short_enough_and_escapes_its_link() {
     doubtful.decision.verdict = Verdict::Review;
     let channel = channel(ChannelKind::Slack, None, false);
     let block = |link: &str| {
-        let notification = event_notification(&channel, "box", &doubtful, Some(link)).unwrap();
+        let notification = event_notification(&channel, &names(), &doubtful, Some(link)).unwrap();
         let text = "&".repeat(MAX_TEXT);
         slack_block(&Notification {
             text,
@@ -257,10 +284,10 @@ fn notice_is_notified_from_its_minimal_severity_on() {
     };
     let named = channel(ChannelKind::Slack, None, false);
     let critical = channel(ChannelKind::Slack, Some(Severity::Critical), false);
-    assert_eq!(notice_notification(&named, "box", &notice), None);
-    assert_eq!(notice_notification(&critical, "box", &notice), None);
+    assert_eq!(notice_notification(&named, &names(), &notice), None);
+    assert_eq!(notice_notification(&critical, &names(), &notice), None);
     let hook = channel(ChannelKind::Webhook, Some(Severity::Warning), false);
-    let notification = notice_notification(&hook, "box", &notice).unwrap();
+    let notification = notice_notification(&hook, &names(), &notice).unwrap();
     assert!(
         notification
             .text
@@ -280,7 +307,7 @@ fn notice_is_notified_from_its_minimal_severity_on() {
 fn webhook_receives_mqtt_payload_and_picture() {
     let channel = channel(ChannelKind::Webhook, None, false);
     let event = event(Phase::New, Severity::Info, &["security"]);
-    let notification = event_notification(&channel, "box", &event, None).unwrap();
+    let notification = event_notification(&channel, &names(), &event, None).unwrap();
     assert_eq!(notification.media, media_of(&event));
     let file = Some(("picture", vec![0xff]));
     let sent = body(ChannelKind::Webhook, &[notification], file);
@@ -310,13 +337,13 @@ fn clip_follows_its_event_and_is_attached_if_small() {
             sha256: "00".to_owned(),
         })
     };
-    let small = event_notification(&webhook, "box", &kept(1_200_000), None).unwrap();
+    let small = event_notification(&webhook, &names(), &kept(1_200_000), None).unwrap();
     assert!(small.id.ends_with("-clip"), "{}", small.id);
     let attached = small.media.as_ref().unwrap();
     assert_eq!(attached.name, "clip");
     for text in [
         &small.text,
-        &event_notification(&slack, "box", &kept(1), None)
+        &event_notification(&slack, &names(), &kept(1), None)
             .unwrap()
             .text,
     ] {
@@ -325,16 +352,20 @@ fn clip_follows_its_event_and_is_attached_if_small() {
             "{text}"
         );
     }
-    let large = event_notification(&webhook, "box", &kept(MAX_ATTACHMENT_BYTES + 1), None).unwrap();
+    let large =
+        event_notification(&webhook, &names(), &kept(MAX_ATTACHMENT_BYTES + 1), None).unwrap();
     assert_eq!(large.media, None);
     let message = "the disk is full".to_owned();
     let lost =
-        event_notification(&slack, "box", &record(ClipState::Lost { message }), None).unwrap();
+        event_notification(&slack, &names(), &record(ClipState::Lost { message }), None).unwrap();
     assert!(
         lost.text.contains("clip lost (the disk is full)"),
         "{}",
         lost.text
     );
     let unaddressed = event(Phase::Clip, Severity::Info, &[]);
-    assert_eq!(event_notification(&slack, "box", &unaddressed, None), None);
+    assert_eq!(
+        event_notification(&slack, &names(), &unaddressed, None),
+        None
+    );
 }

@@ -47,7 +47,7 @@ fn task(runtime: RuntimeClient) -> ChannelTask {
         position: SavedPosition::new(None),
         pending: Arc::new(Mutex::new(pending)),
         receiver: Receiver::new(channel, SinksConfig::default(), Arc::clone(&store)),
-        name: "box".to_owned(),
+        names: Arc::new(Mutex::new(Names::new("box".to_owned()))),
         links: None,
         runtime,
         store,

@@ -34,8 +34,13 @@ impl Agent {
         };
         let channels = self.channels.health().into_iter();
         let channels = channels.filter_map(|(_, health)| health.trouble);
+        let shared_name = self
+            .mqtt
+            .shares_name
+            .then(|| self.mqtt.identity.shared_name());
         let of_api = self.problems.of_api.iter().cloned();
-        dropped.into_iter().chain(channels).chain(of_api).collect()
+        let own = dropped.into_iter().chain(shared_name);
+        own.chain(channels).chain(of_api).collect()
     }
 
     fn status(&self) -> AgentStatus {

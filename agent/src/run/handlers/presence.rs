@@ -90,6 +90,7 @@ impl Agent {
             .monitor
             .sources
             .update(std::time::Instant::now(), statuses);
+        self.channels.set_cameras(statuses);
         for source in changes.new {
             self.save(self.monitor.sources.save_op(&source))?;
         }

@@ -4,6 +4,7 @@
 //!   assumed.
 //! - Requests are subscribed to only where `mqtt.commands` accepts any.
 //! - An end is logged once for a row of the same reason.
+//! - Of two agents with one name the one with the smaller session number reports it.
 //!
 //! Not here: when to connect (`fleet::mqtt::session`), what a request does (`commands`).
 
@@ -17,11 +18,25 @@ use crate::fleet::mqtt::{Inbound, payload, session};
 use crate::fleet::outbox;
 use crate::run::{Agent, AgentError, Report};
 
-/// The members of a retained `state` that [`Agent::restore_state`] reads.
+/// The members of a retained `state` that [`Agent::on_state`] reads.
 #[derive(Deserialize)]
 struct SeenState {
     s: String,
+    #[serde(default)]
+    boot_id: String,
     session: u64,
+}
+
+impl SeenState {
+    /// Whether it is older than `session`, such as a late last will.
+    fn is_stale(&self, session: u64) -> bool {
+        self.session < session || (self.session == session && self.s != "online")
+    }
+
+    /// Whether another agent than `boot_id` publishes it, in `session` or a later one.
+    fn is_of_another_agent(&self, session: u64, boot_id: &str) -> bool {
+        self.session >= session && self.s == "online" && self.boot_id != boot_id
+    }
 }
 
 impl Agent {
@@ -95,6 +110,7 @@ impl Agent {
         };
         tracing::info!(session, "connected to the broker");
         self.mqtt.lost_reason = None;
+        self.mqtt.shares_name = false;
         self.reports.write(&Report::Connected);
         self.start_session(session)?;
         self.feed_outbox(outbox::Input::LinkUp { session })
@@ -153,27 +169,60 @@ impl Agent {
         match self.mqtt.topics.parse(topic) {
             Some(Inbound::Request(request)) => self.on_request(request, payload),
             Some(Inbound::State) => {
-                self.restore_state(payload);
+                self.on_state(payload);
                 Ok(())
             }
             None => Ok(()),
         }
     }
 
-    /// Publishes our `state` again where the broker shows an older one, such as a late last will.
+    /// Publishes our `state` again where the broker shows an older one.
     ///
     /// Only the greater session number does so: two agents with one name must not overwrite each
-    /// other forever.
-    fn restore_state(&mut self, seen: &[u8]) {
-        let Some(session) = self.mqtt.session_id() else {
+    /// other forever. The other one reports it.
+    fn on_state(&mut self, seen: &[u8]) {
+        let (Some(session), Ok(seen)) = (
+            self.mqtt.session_id(),
+            serde_json::from_slice::<SeenState>(seen),
+        ) else {
             return;
         };
-        let is_stale = serde_json::from_slice::<SeenState>(seen).is_ok_and(|seen| {
-            seen.session < session || (seen.session == session && seen.s != "online")
-        });
-        if is_stale && !self.is_stopping {
+        if seen.is_stale(session) && !self.is_stopping {
             tracing::debug!("the broker showed an old state; publishing the present one again");
             self.mqtt.retained.repeat(&self.mqtt.topics.state());
+        }
+        if seen.is_of_another_agent(session, &self.mqtt.identity.boot_id) && !self.mqtt.shares_name
+        {
+            self.mqtt.shares_name = true;
+            tracing::error!("{}", self.mqtt.identity.shared_name());
+            self.update_agent_health();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_last_will_is_stale_and_a_later_session_is_of_another_agent() {
+        let seen = |s: &str, boot_id: &str, session| SeenState {
+            s: s.to_owned(),
+            boot_id: boot_id.to_owned(),
+            session,
+        };
+        for (seen, is_stale, is_of_another) in [
+            (seen("online", "own", 5), false, false),
+            (seen("offline", "own", 5), true, false),
+            (seen("offline", "before", 4), true, false),
+            (seen("online", "other", 4), true, false),
+            (seen("online", "other", 5), false, true),
+            (seen("online", "other", 6), false, true),
+            (seen("stopped", "other", 6), false, false),
+        ] {
+            assert_eq!(seen.is_stale(5), is_stale, "{} {}", seen.s, seen.session);
+            let other = seen.is_of_another_agent(5, "own");
+            assert_eq!(other, is_of_another, "{} {}", seen.s, seen.session);
         }
     }
 }

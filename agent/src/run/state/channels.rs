@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::ChannelId;
+use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_store::{Op, Store, StoreError};
 
 use super::outbox::{BatchOwner, DurableOutbox};
@@ -38,6 +39,13 @@ impl Channels {
     ) -> Result<(), StoreError> {
         self.service = Some(Service::spawn(&self.setup, runtime, store)?);
         Ok(())
+    }
+
+    /// Takes the names of cameras for texts.
+    pub(crate) fn set_cameras(&self, sources: &[SourceStatus]) {
+        let specs = sources.iter().map(|source| &source.spec);
+        let named = specs.filter_map(|spec| Some((spec.id.clone(), spec.name.clone()?)));
+        self.setup.names.lock().cameras = named.collect();
     }
 
     /// Stages `message` in `outbox`; [`Self::send`] follows once it is stored.

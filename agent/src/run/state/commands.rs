@@ -1,6 +1,6 @@
 //! Commands: their board, the replies that wait, the operation in progress.
 //!
-//! Invariant: requests cannot make the box publish without bound. A stored status is sent through
+//! Invariant: requests can't make the box publish without bound. A stored status is sent through
 //! the outbox. A reply that needs no record waits in [`Replies`], which limits those in flight.
 
 use std::collections::BTreeSet;

@@ -28,6 +28,14 @@ pub(crate) struct Identity {
     pub(crate) boot_id: String,
 }
 
+impl Identity {
+    /// Sentence for a box whose name another agent has too.
+    pub(crate) fn shared_name(&self) -> String {
+        let Self { site, box_id, .. } = self;
+        format!("another agent publishes as {site}/{box_id}; give each box its own box.id")
+    }
+}
+
 /// State of the connection to the broker.
 pub(crate) struct Mqtt {
     pub(crate) identity: Identity,
@@ -39,6 +47,8 @@ pub(crate) struct Mqtt {
     pub(crate) link: Option<Link>,
     /// Reason of the last disconnect; absent during a session.
     pub(crate) lost_reason: Option<String>,
+    /// Whether another agent published as this box in this session.
+    pub(crate) shares_name: bool,
     pub(crate) retained: Retained,
     /// Whether everything retained but the state is cleared at exit.
     pub(crate) clears_at_exit: bool,
@@ -63,6 +73,7 @@ impl Mqtt {
             session_start: now,
             link: None,
             lost_reason: None,
+            shares_name: false,
             retained,
             clears_at_exit: false,
             is_stopped_acked: false,

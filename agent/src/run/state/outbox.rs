@@ -4,7 +4,7 @@
 //! - One batch is written at a time, on a blocking thread; the loop never waits for the disk.
 //! - Operations of other keyspaces join the outbox's next batch, so both are stored or neither.
 //! - An owner is returned only after the batch with its operations is durable.
-//! - A full or read-only disk is waited for: meanwhile the journal keeps what the outbox cannot.
+//! - A full or read-only disk is waited for: meanwhile the journal keeps what the outbox can't.
 //!   [`DurableOutbox::refusal`] says so. Any other error of the store ends the agent.
 //! - What is staged meanwhile is bounded: a newer operation without owner replaces the older one of
 //!   its key. Over [`MAX_STAGED`] entries or [`MAX_STAGED_NOTICES`] notices, the oldest is dropped,
@@ -257,7 +257,7 @@ fn write_until_done(
             Err(error) if error.is_disk_refusal() => {
                 let since = known().as_ref().map(|refusal| refusal.since);
                 if since.is_none() {
-                    tracing::error!(%error, "outbox: cannot write; retrying every second");
+                    tracing::error!(%error, "outbox: can't write; retrying every second");
                 }
                 *known() = Some(DiskRefusal {
                     why: error.to_string(),

@@ -27,8 +27,7 @@ pub(crate) struct TaskSetup {
     pub(crate) trace: Trace,
     pub(crate) effect_limits: Limits,
     pub(crate) chains: evidence::service::Setup,
-    /// Absent if no API is configured.
-    pub(crate) api: Option<api::service::Setup>,
+    pub(crate) api: api::service::Setup,
     pub(crate) jobs: JobService,
     pub(crate) scheduler: SchedulerSetup,
 }
@@ -38,7 +37,7 @@ pub(crate) struct TaskSetup {
 pub(crate) struct Tasks {
     effects: BackgroundTask,
     chains: BackgroundTask,
-    api: Option<BackgroundThread>,
+    api: BackgroundThread,
     jobs: JobService,
     scheduler: BackgroundThread,
 }
@@ -51,13 +50,13 @@ impl TaskSetup {
         status_requests: StatusSender,
         job_notices: mpsc::Sender<JobNotice>,
     ) -> Result<Tasks, AgentError> {
-        let api = self
-            .api
-            .map(|api| api::service::spawn(api, status_requests));
+        // Before the API, which shows the schedules.
         let scheduler = scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
+        let scheduler = scheduler.map_err(AgentError::SchedulerThread)?;
+        let api = api::service::spawn(self.api, status_requests);
         Ok(Tasks {
             jobs: self.jobs,
-            scheduler: scheduler.map_err(AgentError::SchedulerThread)?,
+            scheduler,
             effects: connectors::service::spawn(
                 runtime.clone(),
                 self.executor,
@@ -65,7 +64,7 @@ impl TaskSetup {
                 self.effect_limits,
             ),
             chains: evidence::service::spawn(runtime, self.chains),
-            api: api.transpose().map_err(AgentError::ApiThread)?,
+            api: api.map_err(AgentError::ApiThread)?,
         })
     }
 }
@@ -73,17 +72,11 @@ impl TaskSetup {
 impl Tasks {
     /// Waits until a task ends unexpectedly, which is an error.
     pub(crate) async fn died(&mut self) -> AgentError {
-        let api = async {
-            match &mut self.api {
-                Some(api) => api.ended().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             () = self.effects.ended() => AgentError::Connectors,
             () = self.chains.ended() => AgentError::Chains,
-            () = api => AgentError::Api,
+            () = self.api.ended() => AgentError::Api,
             () = self.scheduler.ended() => AgentError::Scheduler,
         }
     }
@@ -93,15 +86,10 @@ impl Tasks {
     pub(crate) async fn stop(self) {
         self.scheduler.close();
         self.jobs.close();
-        let api = async {
-            if let Some(api) = self.api {
-                api.stop(api::service::EXIT_TIMEOUT).await;
-            }
-        };
-        let (effects, chains) = (
+        tokio::join!(
             self.effects.stop(STOP_TIMEOUT),
             self.chains.stop(STOP_TIMEOUT),
+            self.api.stop(api::service::EXIT_TIMEOUT),
         );
-        tokio::join!(effects, chains, api);
     }
 }

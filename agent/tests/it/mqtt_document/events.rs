@@ -26,7 +26,7 @@ use watchkeeper_agent::heartbeat::input::CameraState;
 use watchkeeper_agent::second_opinion::assessment::new_assessment;
 use watchkeeper_agent::second_opinion::verdict::Stance;
 use watchkeeper_agent::second_opinion::weigh::weigh;
-use watchkeeper_agent::second_opinion::{Answer, Case, Opinion};
+use watchkeeper_agent::second_opinion::{Answer, Opinion};
 
 fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
     let added = Added {
@@ -85,8 +85,8 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
 
 /// The record in which the journal has a second opinion on `event`.
 fn assessed(event: &Event) -> Event {
-    let mut case = Case::of(event);
-    case.event.decision = Decision {
+    let mut event = event.clone();
+    event.decision = Decision {
         verdict: Verdict::Escalate,
         confidence: 0.6,
         raw_confidence: None,
@@ -106,15 +106,15 @@ fn assessed(event: &Event) -> Event {
         took: Duration::ZERO,
         shared_from: None,
     });
-    let weighed = weigh(&case, &answer, NOW);
-    let new = new_assessment(&case, &answer, &weighed);
+    let weighed = weigh(&event, &answer, NOW);
+    let new = new_assessment(&event, &answer, &weighed);
     Event {
         at: NOW,
         phase: Phase::Assessed,
         decision: weighed.decision,
         evidence: new.links,
         assessment: Some(Box::new(new.assessment)),
-        ..case.event
+        ..event
     }
 }
 

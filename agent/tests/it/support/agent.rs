@@ -5,6 +5,27 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::fake_runtime::FakeRuntime;
 
+/// Writes the configuration of a box, with the sections `more`; without a broker for port 0.
+pub(super) fn write_config(
+    folder: &Path,
+    runtime: &FakeRuntime,
+    broker_port: u16,
+    more: &str,
+) -> PathBuf {
+    let config = folder.join("watchkeeper.toml");
+    let (state, socket) = (folder.join("state"), runtime.socket());
+    let broker = match broker_port {
+        0 => String::new(),
+        port => format!("[mqtt]\nhost = \"127.0.0.1\"\nport = {port}\ncommands = \"all\"\n\n"),
+    };
+    let text = format!(
+        "[box]\nsite = \"s\"\nid = \"b\"\n\n[runtime]\nstate_dir = {state:?}\n\
+         socket = {socket:?}\n\n{broker}{more}"
+    );
+    std::fs::write(&config, text).expect("write the configuration");
+    config
+}
+
 pub(crate) struct AgentProcess {
     config: PathBuf,
     child: Child,
@@ -22,15 +43,7 @@ impl AgentProcess {
         broker_port: u16,
         more: &str,
     ) -> Self {
-        let config = folder.join("watchkeeper.toml");
-        let text = format!(
-            "[box]\nsite = \"s\"\nid = \"b\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\n\n\
-             [mqtt]\nhost = \"127.0.0.1\"\nport = {}\ncommands = \"all\"\n\n{more}",
-            folder.join("state"),
-            runtime.socket(),
-            broker_port,
-        );
-        std::fs::write(&config, text).expect("write the configuration");
+        let config = write_config(folder, runtime, broker_port, more);
         let child = spawn(&config);
         Self { config, child }
     }

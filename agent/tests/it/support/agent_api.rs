@@ -5,23 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use watchkeeper_agent::run::ApiSetup;
-use watchkeeper_config::AgentApiConfig;
 
-/// Serves the API on `socket`, without a model and with the defaults of the archive.
-pub(crate) fn on_socket(socket: &Path) -> ApiSetup {
-    ApiSetup {
-        archive: Default::default(),
-        config: AgentApiConfig {
-            socket: socket.to_owned(),
-            socket_mode: 0o600,
-            tcp: None,
-        },
-        llm: None,
-        preferred: None,
-        policy: Default::default(),
-    }
-}
+/// Name of the socket in the folder of an agent.
+pub(crate) const SOCKET: &str = "agent.sock";
 
 /// Sends one request to the agent's API; returns the body, and `None` while nothing listens.
 pub(crate) async fn call(socket: &Path, method: &str, path: &str, body: &str) -> Option<String> {

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use watchkeeper_agent::fleet::mqtt::broker::{Broker, Keys};
-use watchkeeper_agent::fleet::outbox::Limits;
-use watchkeeper_agent::run::{Agent, Setup};
-use watchkeeper_config::{CommandAccess, MqttConfig};
-use watchkeeper_contract::id::{BoxId, SiteId};
+use watchkeeper_agent::run::Agent;
+use watchkeeper_config::{Config, LoadRequest, load};
 
+use super::agent::write_config;
+use super::agent_api::SOCKET;
+use super::broker::WAIT_TIMEOUT;
 use super::fake_runtime::FakeRuntime;
 
 /// The agent on its own thread; stops when dropped.
@@ -23,50 +23,30 @@ impl EmbeddedAgent {
         folder: &Path,
         runtime: &FakeRuntime,
         broker_port: u16,
-        change: impl FnOnce(&mut Setup),
+        change: impl FnOnce(&mut Config),
     ) -> Self {
-        let mut setup = Setup {
-            site: SiteId::new("s").expect("name"),
-            box_id: BoxId::new("b").expect("name"),
-            state_dir: folder.join("state"),
-            runtime_socket: runtime.socket().to_owned(),
-            broker: Some(Broker {
-                settings: MqttConfig {
-                    commands: CommandAccess::All,
-                    password_file: None,
-                    host: "127.0.0.1".to_owned(),
-                    port: broker_port,
-                    client_id: "b".to_owned(),
-                    username: None,
-                    password: None,
-                    tls: false,
-                    ca_file: None,
-                    client_cert: None,
-                    connect_timeout: Duration::from_secs(5),
-                    keep_alive: Duration::from_secs(30),
-                },
-                keys: Keys::OWN,
-            }),
-            limits: Limits::default(),
-            telemetry_every: Duration::from_secs(60),
-            sinks: watchkeeper_config::SinksConfig::default(),
-            channels: Vec::new(),
-            opinions: None,
-            lookups: Vec::new(),
-            references: watchkeeper_config::ReferencesConfig::default(),
-            api: None,
-            memory: Default::default(),
-            heartbeat: None,
-            audit: Default::default(),
-            job_limits: watchkeeper_config::JobLimitsConfig {
-                max_jobs: 10,
-                max_bytes: 1 << 30,
-                max_days: 1,
-            },
-            job_tools: Default::default(),
-            schedules: Vec::new(),
+        Self::start_with(folder, runtime, broker_port, WAIT_TIMEOUT, change)
+    }
+
+    /// Starts an agent whose second opinions take at most `opinion_timeout`.
+    pub(crate) fn start_with(
+        folder: &Path,
+        runtime: &FakeRuntime,
+        broker_port: u16,
+        opinion_timeout: Duration,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let socket = folder.join(SOCKET);
+        let agent =
+            format!("[agent.api]\nsocket = {socket:?}\n\n[agent.archive]\nindex_events = false\n");
+        let request = LoadRequest {
+            file: Some(write_config(folder, runtime, broker_port, &agent)),
+            hostname: "h".to_owned(),
+            ..LoadRequest::default()
         };
-        change(&mut setup);
+        let mut config = load(&request).expect("a configuration");
+        config.memory = Default::default();
+        change(&mut config);
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let event_loop = tokio::runtime::Builder::new_current_thread()
@@ -74,7 +54,7 @@ impl EmbeddedAgent {
                 .build()
                 .expect("an event loop");
             event_loop.block_on(async {
-                let agent = Agent::start(setup).expect("start");
+                let agent = Agent::start(&config, opinion_timeout).expect("start");
                 let stop = async { stopped.await.unwrap_or_default() };
                 agent.run(stop).await.expect("run");
             });

@@ -54,10 +54,7 @@ impl Crossing {
         direction: &str,
     ) {
         let line = &self.watch.line;
-        let reason = format!(
-            "{} crossed line {line}, counted as {direction}",
-            subject.name()
-        );
+        let reason = format!("{} crossed {line}, going {direction}", subject.name());
         let mut event = context.event(scene.at, "crosses", reason);
         subject.describe(&mut event, scene.at);
         event.line = Some(line.clone());

@@ -26,9 +26,6 @@ impl Embedder for Slow {
     fn floor(&self) -> f32 {
         0.3
     }
-    fn weight(&self) -> f32 {
-        1.0
-    }
     fn kept_as(&self) -> Option<&str> {
         Some(&self.name)
     }
@@ -210,7 +207,7 @@ fn vectors_of_another_embedder_are_removed() {
     );
     memory.embed_some(9);
     assert!(vector_file(dir.path(), "b").exists() && !vector_file(dir.path(), "a").exists());
-    // An invalid name can not lead out of the folder.
+    // An invalid name can't lead out of the folder.
     let mut memory = Memory::open(dir.path(), slow("../b")).expect("open");
     assert_eq!(memory.embed_some(9), 3);
     assert_eq!(words_of(&mut memory, "dog"), ["The hound barks."]);
