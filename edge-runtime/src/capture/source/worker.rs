@@ -20,7 +20,7 @@ use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
 use crate::capture::feed::{CountedLosses, Feed, FeedError, Paced, Raw, Step};
-use crate::capture::gst::{GstFeed, Origin, Request, check_decoder, preload_in_background};
+use crate::capture::gst::{GstFeed, Origin, Request, check_decoder};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
 use crate::capture::privacy::Masker;
@@ -122,9 +122,6 @@ impl Worker {
     }
 
     fn run_loop(&mut self) {
-        if let Ok(Address::Path(path)) = &self.address {
-            preload_in_background(path, self.spec.decoder);
-        }
         let hub = self.shared.hub.clone();
         loop {
             let demand = hub.demand();
