@@ -1,7 +1,8 @@
 //! What a source lacks: pictures that its decoder did not give, and of a recording its end and
 //! damaged pictures.
 //!
-//! - A picture is missing if the decoder took it and then gave a later one, or the recording ended.
+//! - A picture is missing if the decoder took it and then gave a later one, took [`MAX_WAITING`]
+//!   more, or the recording ended.
 //! - Pictures before the start of an edited recording are decoded and not shown, so not missing.
 //! - Fewer than [`MIN_RUN`] in a row do not count: the second field of an interlaced picture and an
 //!   invisible frame of VP8 have no picture of their own.
@@ -20,8 +21,9 @@ use parking_lot::Mutex;
 /// Min pictures in a row that count as missing.
 const MIN_RUN: u64 = 3;
 
-/// Max pictures in a decoder; more than any decoder holds.
-const MAX_WAITING: usize = 1024;
+/// Max pictures in a decoder: the 16 that H.264 and H.265 reorder, one for each of 16 threads of
+/// libav, and as many again. A decoder that holds more gives no picture of the oldest.
+const MAX_WAITING: usize = 64;
 
 /// Length that a recording may be short of, in ms: sound often ends after the last picture.
 const TOLERANCE_MS: u64 = 1000;
@@ -293,6 +295,7 @@ mod tests {
         let mut seen = Completeness::default();
         (0..10_000).for_each(|pts| seen.take(pts));
         assert_eq!(seen.waiting.len(), MAX_WAITING);
+        assert_eq!(seen.undecoded(), 10_000 - MAX_WAITING as u64);
         let said = seen.missing_parts(None);
         assert_eq!(
             said,
