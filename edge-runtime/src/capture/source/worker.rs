@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 use watchkeeper_vision::frame::{Frame, FrameId};
 
+use self::losses::CountedLosses;
 use super::shared::{Deps, LeftOut, Shared};
 use crate::capture::address::Address;
 use crate::capture::blind::BlindWatch;
 use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
-use crate::capture::feed::{CountedLosses, Feed, FeedError, Paced, Raw, Step};
+use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
 use crate::capture::gst::{GstFeed, Origin, Request, check_decoder};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
