@@ -144,17 +144,14 @@ fn write_result(
 /// # Errors
 /// [`ImageRunError`] if nothing was run.
 pub fn run(request: &Request, config: &Config) -> Result<Outcome, ImageRunError> {
-    let text = bounded::read_up_to(&request.file, bounded::MAX_BYTES).map_err(|e| {
-        ImageRunError::File {
-            file: request.file.clone(),
-            message: e.to_string(),
-        }
-    })?;
-    let definition: Json =
-        serde_json::from_slice(bounded::without_mark(&text)).map_err(|e| ImageRunError::File {
-            file: request.file.clone(),
-            message: e.to_string(),
-        })?;
+    let refused = |message: String| ImageRunError::File {
+        file: request.file.clone(),
+        message,
+    };
+    let text = bounded::read_up_to(&request.file, bounded::MAX_BYTES)
+        .map_err(|error| refused(error.to_string()))?;
+    let definition: Json = serde_json::from_slice(bounded::without_mark(&text))
+        .map_err(|error| refused(error.to_string()))?;
     let pictures = request
         .image
         .iter()

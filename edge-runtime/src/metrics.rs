@@ -5,33 +5,28 @@
 //!   arbitrary names cannot grow the memory.
 
 mod bounded;
-mod labels;
 mod scrape;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::encoding::text::{encode, encode_registry};
-use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
-use watchkeeper_contract::event::{ClipState, Decision};
+use watchkeeper_contract::event::{ClipState, Decision, Verdict};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::source::{SourceCounters, SourceStatus};
 
-use self::bounded::Bounded;
 pub use self::bounded::MAX_SERIES;
-use self::labels::{
-    BackendChangeLabels, CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SourceLabels,
-    StageLabels, StepLabels, VerdictLabels, of_source,
-};
+use self::bounded::{Bounded, Labels};
 use self::scrape::PREFIX;
 pub use self::scrape::Scrape;
 use crate::load::Level;
@@ -49,22 +44,25 @@ const CONFIDENCES: [f64; 13] = [
     0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0,
 ];
 
+/// Final states of clips.
+const CLIP_STATES: [&str; 2] = ["kept", "lost"];
+
 /// All metrics. An update takes a read lock and an atomic addition.
 /// [`Metrics::count_sources`] takes a mutex, once a scrape.
 pub struct Metrics {
     registry: Registry,
     /// Counters of each source when they were counted last.
     counted: Mutex<BTreeMap<SourceId, SourceCounters>>,
-    frames: Bounded<SourceLabels, Counter>,
-    dropped: Bounded<DropLabels, Counter>,
-    lost_packets: Bounded<SourceLabels, Counter>,
-    inference: Bounded<ModelLabels, Histogram>,
-    stages: Bounded<StageLabels, Histogram>,
-    events: Family<VerdictLabels, Counter>,
+    frames: Bounded<1, Counter>,
+    dropped: Bounded<2, Counter>,
+    lost_packets: Bounded<1, Counter>,
+    inference: Bounded<1, Histogram>,
+    stages: Bounded<1, Histogram>,
+    events: Family<Labels<1>, Counter>,
     confidence: Histogram,
-    step_errors: Bounded<StepLabels, Counter>,
-    backend_changes: Bounded<BackendChangeLabels, Counter>,
-    clips: Family<ClipLabels, Counter>,
+    step_errors: Bounded<2, Counter>,
+    backend_changes: Bounded<3, Counter>,
+    clips: Family<Labels<1>, Counter>,
     clip_pictures_left_out: Counter,
     load_level: Gauge,
 }
@@ -81,14 +79,13 @@ fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, 
     metric
 }
 
-fn register_bounded<L, M>(
+fn register_bounded<const N: usize, M>(
     registry: &mut Registry,
     name: &str,
     help: &str,
     make: fn() -> M,
-) -> Bounded<L, M>
+) -> Bounded<N, M>
 where
-    L: EncodeLabelSet + Clone + Hash + Eq + Debug + Send + Sync + 'static,
     M: EncodeMetric + TypedMetric + Clone + Debug + Send + Sync + 'static,
 {
     let family = Bounded::new(make);
@@ -96,16 +93,13 @@ where
     family
 }
 
-fn register_seconds<L>(registry: &mut Registry, name: &str, help: &str) -> Bounded<L, Histogram>
-where
-    L: EncodeLabelSet + Clone + Hash + Eq + Debug + Send + Sync + 'static,
-{
+fn register_seconds(registry: &mut Registry, name: &str, help: &str) -> Bounded<1, Histogram> {
     let family = Bounded::new(|| Histogram::new(BUCKETS));
     registry.register_with_unit(name, help, Unit::Seconds, family.family());
     family
 }
 
-fn dropped_frames(registry: &mut Registry) -> Bounded<DropLabels, Counter> {
+fn dropped_frames(registry: &mut Registry) -> Bounded<2, Counter> {
     register_bounded(
         registry,
         "frames_dropped",
@@ -114,7 +108,7 @@ fn dropped_frames(registry: &mut Registry) -> Bounded<DropLabels, Counter> {
     )
 }
 
-fn lost_packets(registry: &mut Registry) -> Bounded<SourceLabels, Counter> {
+fn lost_packets(registry: &mut Registry) -> Bounded<1, Counter> {
     register_bounded(
         registry,
         "packets_lost",
@@ -124,12 +118,22 @@ fn lost_packets(registry: &mut Registry) -> Bounded<SourceLabels, Counter> {
 }
 
 /// Clips by final state; both series exist from the start, so that the first loss is an increase.
-fn clip_family() -> Family<ClipLabels, Counter> {
-    let clips = Family::<ClipLabels, Counter>::default();
+fn clip_family() -> Family<Labels<1>, Counter> {
+    let clips = Family::<Labels<1>, Counter>::default();
     for state in CLIP_STATES {
-        drop(clips.get_or_create(&ClipLabels { state }));
+        drop(clips.get_or_create(&[("state", state.into())]));
     }
     clips
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Discard => "discard",
+        Verdict::Escalate => "escalate",
+        Verdict::Review => "review",
+        Verdict::Record => "record",
+        Verdict::Act => "act",
+    }
 }
 
 impl Metrics {
@@ -180,7 +184,7 @@ impl Metrics {
             clip_pictures_left_out: register(
                 to,
                 "clip_pictures_left_out",
-                "Pictures missing in clips because the disk was too slow",
+                "Pictures missing in clips: the source lost them, or encoder or disk were too slow",
                 Counter::default(),
             ),
             load_level: register(
@@ -210,53 +214,35 @@ impl Metrics {
             let (id, now) = (&source.spec.id, source.counters);
             let seen = counted.entry(id.clone()).or_default();
             let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
-            self.count_frames(id, grown(now.frames, seen.frames));
-            self.count_dropped(id, "slot", grown(now.dropped, seen.dropped));
-            self.count_dropped(id, "decoder", grown(now.undecoded, seen.undecoded));
-            self.count_lost_packets(id, grown(now.lost_packets, seen.lost_packets));
+            let source = || ("source", Cow::from(id.to_string()));
+            let frames = grown(now.frames, seen.frames);
+            self.frames.metric([source()]).inc_by(frames);
+            let packets = grown(now.lost_packets, seen.lost_packets);
+            self.lost_packets.metric([source()]).inc_by(packets);
+            for (at, count) in [
+                ("slot", grown(now.dropped, seen.dropped)),
+                ("decoder", grown(now.undecoded, seen.undecoded)),
+            ] {
+                self.dropped
+                    .metric([source(), ("at", at.into())])
+                    .inc_by(count);
+            }
             *seen = now;
         }
         sources
     }
 
-    /// Counts frames from the decoder of `source`.
-    fn count_frames(&self, source: &SourceId, count: u64) {
-        self.frames
-            .metric(of_source(source.as_str()), || of_source(OTHER))
-            .inc_by(count);
-    }
-
-    fn count_lost_packets(&self, source: &SourceId, count: u64) {
-        self.lost_packets
-            .metric(of_source(source.as_str()), || of_source(OTHER))
-            .inc_by(count);
-    }
-
-    /// Counts frames of `source` that were dropped at `place`.
-    fn count_dropped(&self, source: &SourceId, place: &'static str, count: u64) {
-        let of = |source: &str, at| DropLabels {
-            source: source.to_owned(),
-            at,
-        };
-        self.dropped
-            .metric(of(source.as_str(), place), || of(OTHER, place))
-            .inc_by(count);
-    }
-
     /// Records the time of one inference of `model`.
     pub fn observe_inference(&self, model: &str, time: Duration) {
-        let of = |model: &str| ModelLabels {
-            model: model.to_owned(),
-        };
         self.inference
-            .metric(of(model), || of(OTHER))
+            .metric([("model", model.to_owned().into())])
             .observe(time.as_secs_f64());
     }
 
     /// Records the time of one frame in `stage`.
     pub fn observe_stage(&self, stage: &'static str, time: Duration) {
         self.stages
-            .metric(StageLabels { stage }, || StageLabels { stage: OTHER })
+            .metric([("stage", stage.into())])
             .observe(time.as_secs_f64());
     }
 
@@ -269,32 +255,26 @@ impl Metrics {
             ..
         }: &Decision,
     ) {
-        let label = VerdictLabels {
-            verdict: (*verdict).into(),
-        };
-        self.events.get_or_create(&label).inc();
+        self.events
+            .get_or_create(&[("verdict", verdict_name(*verdict).into())])
+            .inc();
         self.confidence.observe(*confidence);
     }
 
     /// Counts a failure of a workflow step.
     pub fn count_step_error(&self, pipeline: &PipelineId, step: &str) {
-        let of = |pipeline: &str, step: &str| StepLabels {
-            pipeline: pipeline.to_owned(),
-            step: step.to_owned(),
-        };
+        let pipeline = ("pipeline", pipeline.to_string().into());
         self.step_errors
-            .metric(of(pipeline.as_str(), step), || of(OTHER, OTHER))
+            .metric([pipeline, ("step", step.to_owned().into())])
             .inc();
     }
 
     /// Counts a change of the back end of `model` to `to`, by its result.
     pub fn count_backend_change(&self, model: &str, to: &'static str, result: &'static str) {
-        let of = |model: &str| BackendChangeLabels {
-            model: model.to_owned(),
-            to,
-            result,
-        };
-        self.backend_changes.metric(of(model), || of(OTHER)).inc();
+        let model = ("model", model.to_owned().into());
+        self.backend_changes
+            .metric([model, ("to", to.into()), ("result", result.into())])
+            .inc();
     }
 
     /// Counts the clip of an event once it is complete or lost.
@@ -304,7 +284,7 @@ impl Metrics {
             ClipState::Kept { .. } => CLIP_STATES[0],
             ClipState::Lost { .. } => CLIP_STATES[1],
         };
-        self.clips.get_or_create(&ClipLabels { state }).inc();
+        self.clips.get_or_create(&[("state", state.into())]).inc();
     }
 
     /// Counts pictures that a clip misses.

@@ -27,36 +27,15 @@ pub(super) struct FeedError {
     pub(super) is_retryable: bool,
 }
 
-/// Counts of what gave no picture, since the feed was opened.
+/// Counts of what was lost since the feed was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Losses {
     /// Packets that the network lost.
     pub(super) packets: u64,
     /// Frames that the decoder took and gave no picture of.
     pub(super) undecoded: u64,
-}
-
-/// Losses of the open feed that the status has.
-#[derive(Debug, Default)]
-pub(super) struct CountedLosses {
-    counted: Losses,
-    /// When the feed was asked last.
-    pub(super) read: Option<Instant>,
-}
-
-impl CountedLosses {
-    /// Losses since the last call; they may fall where a late picture was given after all.
-    pub(super) fn advance(&mut self, now: Losses) -> Losses {
-        let Losses { packets, undecoded } = self.counted;
-        self.counted = Losses {
-            packets: packets.max(now.packets),
-            undecoded: undecoded.max(now.undecoded),
-        };
-        Losses {
-            packets: self.counted.packets - packets,
-            undecoded: self.counted.undecoded - undecoded,
-        }
-    }
+    /// Pictures that newer ones replaced before [`Feed::next`] took them, at least.
+    pub(super) replaced: u64,
 }
 
 /// Result of [`Feed::next`].
@@ -93,43 +72,21 @@ pub(super) trait Feed: Send {
         None
     }
 
-    /// Returns what gave no picture until now.
+    /// Returns what was lost until now; a count may fall where a late picture is given after all.
     fn losses(&self) -> Losses {
         Losses::default()
     }
 }
 
-impl Feed for Box<dyn Feed> {
-    fn next(&mut self, wait: Duration) -> Step {
-        (**self).next(wait)
-    }
-
-    fn is_recording(&self) -> bool {
-        (**self).is_recording()
-    }
-
-    fn decoder(&self) -> Option<DecoderStatus> {
-        (**self).decoder()
-    }
-
-    fn silent_decoder(&self) -> Option<FeedError> {
-        (**self).silent_decoder()
-    }
-
-    fn losses(&self) -> Losses {
-        (**self).losses()
-    }
-}
-
 /// Slows a feed down to the pace of its own clock.
-pub(super) struct Paced<F> {
-    feed: F,
+pub(super) struct Paced {
+    feed: Box<dyn Feed>,
     start: Option<(Instant, Duration)>,
     held: Option<(Instant, Raw)>,
 }
 
-impl<F: Feed> Paced<F> {
-    pub(super) fn new(feed: F) -> Self {
+impl Paced {
+    pub(super) fn new(feed: Box<dyn Feed>) -> Self {
         Self {
             feed,
             start: None,
@@ -138,7 +95,7 @@ impl<F: Feed> Paced<F> {
     }
 }
 
-impl<F: Feed> Feed for Paced<F> {
+impl Feed for Paced {
     fn next(&mut self, wait: Duration) -> Step {
         let (due, raw) = match self.held.take() {
             Some(held) => held,
@@ -208,19 +165,5 @@ pub(super) mod testing {
             recorded: false,
             picture: grey(2, 2, 0),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn losses_are_counted_once_although_they_fall() {
-        let mut losses = CountedLosses::default();
-        let at = |packets, undecoded| Losses { packets, undecoded };
-        assert_eq!(losses.advance(at(3, 5)), at(3, 5));
-        assert_eq!(losses.advance(at(4, 4)), at(1, 0));
-        assert_eq!(losses.advance(at(4, 7)), at(0, 2));
     }
 }

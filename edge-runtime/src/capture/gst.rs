@@ -18,7 +18,6 @@ mod mode;
 mod packet_probe;
 mod pipeline;
 mod platform;
-mod preload;
 mod signals;
 mod teardown;
 mod timestamps;
@@ -41,7 +40,6 @@ use self::completeness::missing_end_of_avi;
 pub(super) use self::describe::{Origin, Request};
 pub use self::device::DRAIN_V4L2_ENV;
 use self::platform::Platform;
-pub(super) use self::preload::preload_in_background;
 use self::signals::{Signals, fault};
 pub use self::teardown::{hanging_teardowns, tear_down, teardown_failure, teardown_trouble};
 use super::cause;
@@ -89,7 +87,8 @@ pub(super) struct GstFeed {
     bus: gst::Bus,
     signals: Arc<Signals>,
     has_reported_connected: bool,
-    has_picture: bool,
+    /// Pictures taken from the sink.
+    taken: u64,
     layout: Option<(gst::Caps, gst_video::VideoInfo)>,
     /// Gaps of the recording that are not reported yet; set at its end.
     missing: Option<std::vec::IntoIter<String>>,
@@ -141,7 +140,7 @@ impl GstFeed {
             bus,
             signals,
             has_reported_connected: false,
-            has_picture: false,
+            taken: 0,
             layout: None,
             missing: None,
             place,
@@ -200,15 +199,19 @@ impl GstFeed {
             let mut parts = parts.filter_map(gst::glib::WeakRef::upgrade);
             parts.any(|part| src == part.upcast_ref::<gst::Object>() || src.has_as_ancestor(&part))
         });
-        let is_of_format = !self.has_picture
+        let is_of_format = self.taken == 0
             && (glib.kind::<gst::StreamError>().is_some()
                 || glib.kind::<gst::CoreError>().is_some());
         (is_of_decoder || is_of_format).then(|| self.decoder_failed(&element, glib.message()))
     }
 
     fn decoder_failed(&self, element: &str, detail: &str) -> Step {
+        Step::DecoderFailed(self.decoder_error(element, detail))
+    }
+
+    fn decoder_error(&self, element: &str, detail: &str) -> FeedError {
         let detail = lowercase_first(detail);
-        Step::DecoderFailed(FeedError {
+        FeedError {
             cause: LossCause::Codec,
             message: format!(
                 "hardware decoder {element} failed on {} ({detail}); the processor decodes until \
@@ -216,7 +219,7 @@ impl GstFeed {
                 self.place
             ),
             is_retryable: true,
-        })
+        }
     }
 
     fn explain(
@@ -344,32 +347,12 @@ impl Feed for GstFeed {
             self.has_reported_connected = true;
             return Step::Connected;
         }
-        if self.signals.endless.load(Ordering::Relaxed) {
-            return Step::Broken(FeedError {
-                cause: LossCause::Codec,
-                message: format!(
-                    "{} is live video or of unknown length; live HTTP works with MJPEG only. Use \
-                     the camera's MJPEG or RTSP address, or a file",
-                    self.place
-                ),
-                is_retryable: false,
-            });
-        }
-        if self.signals.text.load(Ordering::Relaxed) {
-            return Step::Broken(FeedError {
-                cause: LossCause::Codec,
-                message: format!(
-                    "{} answers with a page of text and not with video; use the address of the \
-                     camera's MJPEG stream from its manual",
-                    self.place
-                ),
-                // A camera that boots may serve a page before its stream.
-                is_retryable: true,
-            });
+        if let Some(why) = self.signals.content.lock().take() {
+            return Step::Broken(why);
         }
         let wait = gst::ClockTime::try_from(wait).unwrap_or(gst::ClockTime::SECOND);
         if let Some(sample) = self.sink.try_pull_sample(wait) {
-            self.has_picture = true;
+            self.taken += 1;
             self.signals.taken_since_picture.store(0, Ordering::Relaxed);
             return self
                 .convert(&sample)
@@ -381,7 +364,7 @@ impl Feed for GstFeed {
         if self.sink.is_eos() {
             let is_undecoded = self.signals.taken_since_picture.load(Ordering::Relaxed) > 0;
             return match self.hardware() {
-                Some(element) if is_undecoded && !self.has_picture => {
+                Some(element) if is_undecoded && self.taken == 0 => {
                     self.decoder_failed(&element, "it took frames and gave none")
                 }
                 _ => self.next_missing().map_or(Step::End, Step::LeftOut),
@@ -408,11 +391,7 @@ impl Feed for GstFeed {
     fn silent_decoder(&self) -> Option<FeedError> {
         let element = self.hardware()?;
         let is_silent = self.signals.taken_since_picture.load(Ordering::Relaxed) > MAX_UNDECODED;
-        let detail = "it took frames and gave none in time";
-        match is_silent.then(|| self.decoder_failed(&element, detail))? {
-            Step::DecoderFailed(error) => Some(error),
-            _ => None,
-        }
+        is_silent.then(|| self.decoder_error(&element, "it took frames and gave none in time"))
     }
 
     fn losses(&self) -> Losses {
@@ -421,7 +400,14 @@ impl Feed for GstFeed {
         let undecoded = decoder
             .as_ref()
             .map_or(0, |decoder| decoder.completeness.lock().undecoded());
-        Losses { packets, undecoded }
+        // Without dropping, pictures outside of the recording's segment are not taken either.
+        let given = self.signals.given.load(Ordering::Relaxed);
+        let replaced = given.saturating_sub(self.taken + u64::from(pipeline::MAX_BUFFERS) + 1);
+        Losses {
+            packets,
+            undecoded,
+            replaced: if self.sink.is_drop() { replaced } else { 0 },
+        }
     }
 }
 

@@ -55,7 +55,7 @@ struct State {
     packets: VecDeque<Arc<Packet>>,
     bytes: usize,
     next: u64,
-    /// Wishes of the readers.
+    /// The readers by number, and how long each asks packets to be kept.
     spans: Vec<(u64, Duration)>,
     next_reader: u64,
     /// Nanoseconds from the clock of the stream to source time.
@@ -76,7 +76,7 @@ impl PacketRing {
         (state.offset, state.is_reordered) = (None, false);
     }
 
-    /// Whether anybody reads.
+    /// Whether packets are kept.
     pub(super) fn is_read(&self) -> bool {
         !self.0.lock().spans.is_empty()
     }

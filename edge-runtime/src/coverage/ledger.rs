@@ -71,11 +71,7 @@ impl CoverageLedger {
     /// When the system starts no thread.
     pub fn open(journal: Arc<Journal>, state: &Path) -> std::io::Result<Arc<Self>> {
         let path = state.join(file::NAME);
-        let mut left = file::read(&path);
-        for stored in journal.coverage().spans().map_while(Result::ok) {
-            left.retain(|span| !is_same(&stored, span));
-        }
-        let ended = left.into_iter().map(|span| CoverageSpan {
+        let ended = file::read(&path).into_iter().map(|span| CoverageSpan {
             end: SpanEnd::Killed,
             ..span
         });
@@ -186,6 +182,7 @@ impl Drop for CoverageLedger {
 impl Shared {
     /// Saves every [`SAVE_INTERVAL`], and once more at the end.
     fn save_until_closed(&self) {
+        self.drop_stored();
         let (mut has_failed, mut written) = (false, file::read(&self.path));
         loop {
             let is_closing = self.closing.wait(SAVE_INTERVAL);
@@ -201,6 +198,20 @@ impl Shared {
                 return;
             }
         }
+    }
+
+    /// Drops the spans of the last run that it stored before it was killed. Here and not at the
+    /// start, because the spans of months are read.
+    fn drop_stored(&self) {
+        let left = self.state.lock().ended.clone();
+        if left.is_empty() {
+            return;
+        }
+        let stored = self.journal.coverage().spans().map_while(Result::ok);
+        let stored = stored.filter(|stored| left.iter().any(|span| is_same(stored, span)));
+        let stored: Vec<CoverageSpan> = stored.collect();
+        let is_stored = |span: &CoverageSpan| stored.iter().any(|stored| is_same(stored, span));
+        self.state.lock().ended.retain(|span| !is_stored(span));
     }
 
     /// Stores the ended spans, then writes the others to the file if they are not there yet.

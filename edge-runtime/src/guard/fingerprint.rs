@@ -1,6 +1,4 @@
-//! Fingerprints of specifications: equal ones run alike.
-//!
-//! - Invariant: the order of keys does not matter.
+//! Fingerprints of specifications.
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};

@@ -26,7 +26,8 @@ const FOLDER: &str = "detections";
 const MAX_CHUNK_S: i64 = 600;
 /// Most bytes of a chunk that wait for the disk; further frames are left out.
 const MAX_BUFFER: usize = 1 << 20;
-/// Most ended chunks that wait for the disk; further ones lose their last bytes.
+/// Most ends of chunks and of their pictures that wait for the disk; further ones are lost, which
+/// is logged.
 const MAX_ENDED: usize = 64;
 /// Flushes between two deletions of old chunks.
 const RETAIN_EVERY: u32 = 12;
@@ -313,11 +314,16 @@ impl HistoryWriter {
 
 impl State {
     fn end(&mut self, chunk: OpenChunk) {
-        if self.ended.len() < MAX_ENDED {
-            let pictures = files::pictures_of(&chunk.path);
-            self.ended.push((pictures, chunk.pictures));
-            self.ended.push((chunk.path, chunk.buffer));
+        if self.ended.len() >= MAX_ENDED {
+            tracing::warn!(
+                bytes = chunk.buffer.len(),
+                "the end of a chunk of the detection history is lost: slow disk"
+            );
+            return;
         }
+        let pictures = files::pictures_of(&chunk.path);
+        self.ended.push((pictures, chunk.pictures));
+        self.ended.push((chunk.path, chunk.buffer));
     }
 
     fn open_chunks(&mut self) -> impl Iterator<Item = &mut OpenChunk> {

@@ -1,8 +1,9 @@
 //! Families of metrics with a bound on their series.
 //!
-//! - At most [`MAX_SERIES`] label sets are kept; more are counted together under `other`.
+//! - At most [`MAX_SERIES`] label sets are kept. Further ones are counted together: a name from
+//!   outside becomes [`OTHER`], which is logged once.
 
-use std::hash::Hash;
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,17 +12,19 @@ use prometheus_client::metrics::family::Family;
 /// Max label sets of one family.
 pub const MAX_SERIES: usize = 512;
 
-/// A family of at most [`MAX_SERIES`] label sets; the rest is counted under `other`.
-pub(super) struct Bounded<L, M> {
-    family: Family<L, M, fn() -> M>,
+/// Value of names from outside in the series that counts what exceeds the bound.
+const OTHER: &str = "other";
+
+/// Names and values of labels. An owned value is a name from outside.
+pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
+
+/// A family of at most [`MAX_SERIES`] label sets; the rest is counted under [`OTHER`].
+pub(super) struct Bounded<const N: usize, M> {
+    family: Family<Labels<N>, M, fn() -> M>,
     series: AtomicUsize,
 }
 
-impl<L, M> Bounded<L, M>
-where
-    L: Clone + Hash + Eq,
-    M: Clone,
-{
+impl<const N: usize, M: Clone> Bounded<N, M> {
     pub(super) fn new(make: fn() -> M) -> Self {
         Self {
             family: Family::new_with_constructor(make),
@@ -30,20 +33,31 @@ where
     }
 
     /// Returns a handle for the registry.
-    pub(super) fn family(&self) -> Family<L, M, fn() -> M> {
+    pub(super) fn family(&self) -> Family<Labels<N>, M, fn() -> M> {
         self.family.clone()
     }
 
-    /// Returns the metric of `label`, or that of `other` if the family is full.
-    pub(super) fn metric(&self, label: L, other: impl FnOnce() -> L) -> impl Deref<Target = M> {
-        if let Some(known) = self.family.get(&label) {
+    /// Returns the metric of `labels`, or that of [`OTHER`] if the family is full.
+    pub(super) fn metric(&self, labels: Labels<N>) -> impl Deref<Target = M> {
+        if let Some(known) = self.family.get(&labels) {
             return known;
         }
         // Two threads with one new label may count it twice: the bound is reached a little early.
-        if self.series.fetch_add(1, Ordering::Relaxed) < MAX_SERIES {
-            return self.family.get_or_create(&label);
+        let before = self.series.fetch_add(1, Ordering::Relaxed);
+        if before < MAX_SERIES {
+            return self.family.get_or_create(&labels);
         }
-        self.series.store(MAX_SERIES, Ordering::Relaxed);
-        self.family.get_or_create(&other())
+        if before == MAX_SERIES {
+            tracing::warn!(
+                ?labels,
+                "a metric has {MAX_SERIES} series; further names are counted as {OTHER:?}"
+            );
+        }
+        self.series.store(MAX_SERIES + 1, Ordering::Relaxed);
+        let others = labels.map(|(name, value)| match value {
+            Cow::Owned(_) => (name, Cow::Borrowed(OTHER)),
+            fixed => (name, fixed),
+        });
+        self.family.get_or_create(&others)
     }
 }

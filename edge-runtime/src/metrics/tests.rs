@@ -23,9 +23,9 @@ fn text(metrics: &Metrics) -> String {
 #[test]
 fn updated_metrics_are_in_the_text() {
     let metrics = Metrics::new();
-    let gate = SourceId::new("gate").unwrap();
-    metrics.count_frames(&gate, 1);
-    metrics.count_dropped(&gate, "slot", 3);
+    let mut gate = source(1);
+    gate.counters.dropped = 3;
+    metrics.count_sources(|| vec![gate]);
     metrics.observe_inference("yolox-nano", Duration::from_millis(20));
     metrics.count_event(&Decision {
         verdict: Verdict::Review,

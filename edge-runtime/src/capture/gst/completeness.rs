@@ -1,7 +1,8 @@
 //! What a source lacks: pictures that its decoder did not give, and of a recording its end and
 //! damaged pictures.
 //!
-//! - A picture is missing if the decoder took it and then gave a later one, or the recording ended.
+//! - A picture is missing if the decoder took it and then gave a later one, took [`MAX_WAITING`]
+//!   more, or the recording ended.
 //! - Pictures before the start of an edited recording are decoded and not shown, so not missing.
 //! - Fewer than [`MIN_RUN`] in a row do not count: the second field of an interlaced picture and an
 //!   invisible frame of VP8 have no picture of their own.
@@ -20,8 +21,9 @@ use parking_lot::Mutex;
 /// Min pictures in a row that count as missing.
 const MIN_RUN: u64 = 3;
 
-/// Max pictures in a decoder; more than any decoder holds.
-const MAX_WAITING: usize = 1024;
+/// Max pictures in a decoder: the 16 that H.264 and H.265 reorder, one for each of 16 threads of
+/// libav, and as many again. A decoder that holds more gives no picture of the oldest.
+const MAX_WAITING: usize = 64;
 
 /// Length that a recording may be short of, in ms: sound often ends after the last picture.
 const TOLERANCE_MS: u64 = 1000;
@@ -36,17 +38,14 @@ pub(super) struct Completeness {
     missing: u64,
     /// End of the last given picture, on the clock of the recording's length.
     end: Option<gst::ClockTime>,
-    errors: Option<DecoderErrors>,
+    errors: DecoderErrors,
 }
 
-/// Pictures at which the decoder reported errors, about: it decodes several at a time.
-#[derive(Debug)]
+/// Errors that the decoder reported. Their number follows from the stream. Their place does not:
+/// libav reports from threads that decode several pictures at a time.
+#[derive(Debug, Default)]
 struct DecoderErrors {
-    pictures: u64,
-    /// Taken pictures at the last error.
-    taken: u64,
-    first: gst::ClockTime,
-    last: gst::ClockTime,
+    count: u64,
     /// Whether another decoder of the process may have reported some of them.
     is_shared: bool,
 }
@@ -57,8 +56,9 @@ impl Completeness {
         let pads = (decoder.static_pad("sink"), decoder.static_pad("src"));
         if let (Some(entry), Some(exit)) = pads {
             probe(&entry, watched, |seen, buffer, _| {
-                if let Some(pts) = buffer.pts() {
-                    seen.take(pts.nseconds());
+                // AVI has presentation times of key frames alone.
+                if let Some(time) = buffer.pts().or(buffer.dts()) {
+                    seen.take(time.nseconds());
                 }
             });
             probe(&exit, watched, |seen, buffer, segment| {
@@ -73,18 +73,8 @@ impl Completeness {
 
     /// Counts an error that a decoder reported.
     pub(super) fn note_error(&mut self, is_shared: bool) {
-        let at = self.end.unwrap_or_default();
-        let errors = self.errors.get_or_insert(DecoderErrors {
-            pictures: 0,
-            taken: u64::MAX,
-            first: at,
-            last: at,
-            is_shared: false,
-        });
-        errors.pictures += u64::from(errors.taken != self.taken);
-        errors.taken = self.taken;
-        errors.last = at;
-        errors.is_shared |= is_shared;
+        self.errors.count += 1;
+        self.errors.is_shared |= is_shared;
     }
 
     fn take(&mut self, pts: u64) {
@@ -136,23 +126,23 @@ impl Completeness {
                 "at least {missing} of {taken} pictures could not be decoded"
             ));
         }
-        parts.extend(self.errors.as_ref().map(DecoderErrors::describe));
+        parts.extend(self.errors.describe());
         parts
     }
 }
 
 impl DecoderErrors {
-    fn describe(&self) -> String {
-        let pictures = match self.pictures {
-            1 => "one picture".to_owned(),
-            pictures => format!("{pictures} pictures"),
+    fn describe(&self) -> Option<String> {
+        let count = match self.count {
+            0 => return None,
+            1 => "one decoder error".to_owned(),
+            count => format!("{count} decoder errors"),
         };
-        let (first, last) = (seconds(self.first), seconds(self.last));
         let whose = match self.is_shared {
-            true => "; some may be of another source",
+            true => ", some perhaps of another source",
             false => "",
         };
-        format!("decoder errors at {pictures}, from {first:.1} s to {last:.1} s{whose}")
+        Some(format!("{count}{whose}"))
     }
 }
 
@@ -251,21 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_counted_by_picture_and_placed_in_time() {
+    fn errors_of_the_decoder_are_counted() {
         let mut seen = Completeness::default();
-        seen.take(0);
         seen.note_error(false);
-        seen.note_error(false);
-        assert_eq!(
-            seen.missing_parts(None),
-            ["decoder errors at one picture, from 0.0 s to 0.0 s"]
-        );
-        seen.take(40);
-        seen.end = Some(gst::ClockTime::from_mseconds(12_340));
+        assert_eq!(seen.missing_parts(None), ["one decoder error"]);
         seen.note_error(true);
-        let said = "decoder errors at 2 pictures, from 0.0 s to 12.3 s; \
-                    some may be of another source";
-        assert!(seen.missing_parts(None).contains(&said.to_owned()));
+        let said = "2 decoder errors, some perhaps of another source";
+        assert_eq!(seen.missing_parts(None), [said]);
     }
 
     #[test]
@@ -293,6 +275,7 @@ mod tests {
         let mut seen = Completeness::default();
         (0..10_000).for_each(|pts| seen.take(pts));
         assert_eq!(seen.waiting.len(), MAX_WAITING);
+        assert_eq!(seen.undecoded(), 10_000 - MAX_WAITING as u64);
         let said = seen.missing_parts(None);
         assert_eq!(
             said,

@@ -6,17 +6,23 @@ use std::sync::atomic::Ordering;
 use gstreamer as gst;
 use gstreamer::prelude::{ElementExtManual, ObjectExt};
 use gstreamer_app as gst_app;
+use url::Url;
+use watchkeeper_contract::source::LossCause;
 
+use super::super::feed::FeedError;
 use super::signals::Signals;
 
-/// Sets `signals` by the content type of an HTTP response, and unsynchronises `sink` for a camera.
+/// Sets `signals` by the content type of the HTTP response of `url`, and unsynchronises `sink` for
+/// a camera.
 pub(super) fn report_content(
+    url: &Url,
     typefind: &gst::Element,
     src: &gst::Element,
     sink: &gst_app::AppSink,
     signals: &Arc<Signals>,
 ) {
     let (signals, sink, origin) = (signals.clone(), sink.downgrade(), src.downgrade());
+    let url = url.clone();
     typefind.connect("have-type", false, move |args| {
         let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
         let kind = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
@@ -37,12 +43,35 @@ pub(super) fn report_content(
                     sink.set_drop(true);
                 }
             }
-            Some(HttpContent::Stream) => signals.endless.store(true, Ordering::Relaxed),
-            Some(HttpContent::Text) => signals.text.store(true, Ordering::Relaxed),
+            Some(HttpContent::Stream) => *signals.content.lock() = Some(endless(&url)),
+            Some(HttpContent::Text) => *signals.content.lock() = Some(text(&url)),
             Some(HttpContent::Recording) | None => {}
         }
         None
     });
+}
+
+fn endless(url: &Url) -> FeedError {
+    FeedError {
+        cause: LossCause::Codec,
+        message: format!(
+            "{url} is live video or of unknown length; live HTTP works with MJPEG only. Use the \
+             camera's MJPEG or RTSP address, or a file"
+        ),
+        is_retryable: false,
+    }
+}
+
+fn text(url: &Url) -> FeedError {
+    FeedError {
+        cause: LossCause::Codec,
+        message: format!(
+            "{url} answers with a page of text and not with video; use the address of the \
+             camera's MJPEG stream from its manual"
+        ),
+        // A camera that boots may serve a page before its stream.
+        is_retryable: true,
+    }
 }
 
 /// Content of an HTTP response.

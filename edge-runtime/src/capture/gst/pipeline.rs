@@ -32,7 +32,7 @@ use super::platform::{DECODERS, Memory, Platform};
 use super::signals::{RunningDecoder, Signals, fault};
 
 /// Max pictures that wait between GStreamer and the source's thread.
-const MAX_BUFFERS: u32 = 2;
+pub(super) const MAX_BUFFERS: u32 = 2;
 
 fn make(name: &str) -> Result<gst::Element, FeedError> {
     gst::ElementFactory::make(name)
@@ -139,7 +139,7 @@ pub(super) fn build(
         cause: watchkeeper_contract::source::LossCause::Codec,
         message,
     })?;
-    let sink = sink(&description)?;
+    let sink = sink(&description, signals)?;
     pipeline
         .add(&sink)
         .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
@@ -176,7 +176,7 @@ pub(super) fn build(
     Ok(sink)
 }
 
-fn sink(description: &Description) -> Result<gst_app::AppSink, FeedError> {
+fn sink(description: &Description, signals: &Arc<Signals>) -> Result<gst_app::AppSink, FeedError> {
     make("appsink")?;
     let caps = FORMATS.parse::<gst::Caps>();
     let caps = caps.map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
@@ -186,8 +186,13 @@ fn sink(description: &Description) -> Result<gst_app::AppSink, FeedError> {
         .sync(description.sync)
         .drop(description.drop)
         .build();
-    // Announces support for padded rows, which saves decoders a copy of every picture.
     if let Some(pad) = sink.static_pad("sink") {
+        let signals = signals.clone();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            signals.given.fetch_add(1, Ordering::Relaxed);
+            gst::PadProbeReturn::Ok
+        });
+        // Announces support for padded rows, which saves decoders a copy of every picture.
         pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, |_, info| {
             if let Some(query) = info.query_mut()
                 && let gst::QueryViewMut::Allocation(allocation) = query.view_mut()
@@ -219,10 +224,12 @@ fn connect_origin(
             check_certificate(src, *tls_verify, signals);
             select_first_video(src);
         }
-        Origin::Http { credentials, .. } => {
+        Origin::Http {
+            url, credentials, ..
+        } => {
             set_credentials(src, *credentials);
             if let Some(typefind) = head.get(1) {
-                http::report_content(typefind, src, sink, signals);
+                http::report_content(url, typefind, src, sink, signals);
             }
         }
         Origin::V4l2 { .. } => device::copy_buffers(src),

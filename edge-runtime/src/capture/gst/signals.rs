@@ -19,14 +19,14 @@ pub(super) struct Signals {
     pub(super) connected: AtomicBool,
     /// The HTTP response is a sequence of JPEGs, not a file.
     pub(super) multipart: AtomicBool,
-    /// The HTTP response is endless video in a form that is supported for recordings only.
-    pub(super) endless: AtomicBool,
-    /// The HTTP response is a page of text.
-    pub(super) text: AtomicBool,
+    /// Why the content of the HTTP response can't be watched.
+    pub(super) content: Mutex<Option<FeedError>>,
     /// The server's certificate was rejected.
     pub(super) untrusted: AtomicBool,
     /// Decoder of the stream, once it is decided.
     pub(super) decoder: Mutex<Option<RunningDecoder>>,
+    /// Pictures that reached the sink.
+    pub(super) given: AtomicU64,
     /// Buffers that a hardware decoder took since the last picture.
     pub(super) taken_since_picture: AtomicU64,
     /// Why the stream could not be linked to its decoder.

@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 use watchkeeper_vision::frame::{Frame, FrameId};
 
+use self::losses::CountedLosses;
 use super::shared::{Deps, LeftOut, Shared};
 use crate::capture::address::Address;
 use crate::capture::blind::BlindWatch;
 use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
-use crate::capture::feed::{CountedLosses, Feed, FeedError, Paced, Raw, Step};
-use crate::capture::gst::{GstFeed, Origin, Request, check_decoder, preload_in_background};
+use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
+use crate::capture::gst::{GstFeed, Origin, Request, check_decoder};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
 use crate::capture::privacy::Masker;
@@ -122,9 +123,6 @@ impl Worker {
     }
 
     fn run_loop(&mut self) {
-        if let Ok(Address::Path(path)) = &self.address {
-            preload_in_background(path, self.spec.decoder);
-        }
         let hub = self.shared.hub.clone();
         loop {
             let demand = hub.demand();

@@ -115,8 +115,10 @@ fn kill_keeps_what_was_saved() {
     next.shared.save(&mut Vec::new()).unwrap();
     // A kill after the span was stored, and before the file was written.
     file::write(&state.path().join(file::NAME), &stored(&journal)).unwrap();
-    let last = CoverageLedger::open(journal, state.path()).unwrap();
+    let last = CoverageLedger::open(Arc::clone(&journal), state.path()).unwrap();
     assert_eq!(spans(&last).len(), 1);
+    last.shut_down(Duration::from_secs(10));
+    assert_eq!(stored(&journal).len(), 1);
 }
 
 #[test]

@@ -141,9 +141,9 @@ impl Detectors {
 
     /// The facts of the detector that serves `request`.
     pub(super) fn info(&self, request: &DetectRequest<'_>) -> Option<&DetectorInfo> {
-        let model = self.replacement.as_deref().unwrap_or(request.model_id);
         let own = self.by_step.get(request.step);
-        own.or_else(|| self.by_model.get(model)).map(|d| d.info())
+        let serving = own.or_else(|| self.by_model.get(self.model_of(request)));
+        serving.map(|detector| detector.info())
     }
 
     /// The detector of a model, for a step that asks for something else than objects.

@@ -14,6 +14,7 @@ mod source_clock;
 mod stages;
 mod state;
 mod values;
+mod warnings;
 mod watched;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,6 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::review::Calibration;
-use watchkeeper_engine::deploy;
 use watchkeeper_engine::rules::{
     Change, FinishReason, LocalTime, Moment, NeedKind, NeedValue, RuleSet,
 };
@@ -119,6 +119,8 @@ pub struct Run {
     results: PipelineResults,
     stages: StageTimes,
     overlays: Vec<Overlay>,
+    /// Size of the latest picture.
+    size: Option<[u32; 2]>,
     warnings: Vec<PipelineWarning>,
     watched: Watched,
     /// Steps on which the rules depend.
@@ -164,6 +166,7 @@ impl Run {
             results,
             stages: StageTimes::default(),
             overlays: plan.compiled.overlays(),
+            size: None,
             warnings,
             watched,
             behind_rules,
@@ -223,12 +226,6 @@ impl Run {
         &self.watched
     }
 
-    /// Settings that have no effect; those that depend on the picture are known from the first
-    /// frame on.
-    pub fn warnings(&self) -> &[PipelineWarning] {
-        &self.warnings
-    }
-
     /// Processes one frame. `local` is the box's time, for schedules; `None` while that is wrong.
     pub fn process(
         &mut self,
@@ -262,11 +259,8 @@ impl Run {
         let changes = self.apply_rules(frame, now.as_secs_f64(), local, new_id);
 
         self.began.get_or_insert(now);
-        if self.first.is_none() {
-            self.first = Some(now);
-            let size = [frame.picture.width, frame.picture.height];
-            self.warnings.extend(deploy::outside(&self.overlays, size));
-        }
+        self.first.get_or_insert(now);
+        self.check_size([frame.picture.width, frame.picture.height]);
         self.results.frames += 1;
         self.results.source_s = since(self.first);
         let mut failed = report.errors.iter();
@@ -302,10 +296,8 @@ impl Run {
         let clean: Arc<dyn Pixels> = Arc::clone(&processed.clean) as _;
         let drawn = processed.annotated.take();
         processed.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &clean));
-        self.warnings.retain(|w| w.kind != WarningKind::PrivacyMask);
-        if found.is_none() {
-            self.warnings.push(mask.warning());
-        }
+        let warning = found.is_none().then(|| mask.warning());
+        self.replace_warnings(&[WarningKind::PrivacyMask], warning);
         Some(picture)
     }
 

@@ -172,6 +172,31 @@ fn live(seq: u64, ms: u64) -> Frame {
     frame
 }
 
+#[test]
+fn warnings_about_the_picture_follow_its_size() {
+    let mut run = run(always());
+    let mut shown = 0;
+    let mut kinds_at = |width: u32| {
+        shown += 1;
+        let frame = Frame {
+            picture: rgb_frame(width, 64, [90; 3]).picture,
+            ..live(shown, shown * 100)
+        };
+        show(&mut run, [frame]);
+        let warnings = run.warnings().iter();
+        warnings.map(|warning| warning.kind).collect::<Vec<_>>()
+    };
+    let partly = WarningKind::PartlyOutsidePicture;
+    for (width, kinds) in [
+        (64, vec![]),
+        (32, vec![partly]),
+        (32, vec![partly]),
+        (64, vec![]),
+    ] {
+        assert_eq!(kinds_at(width), kinds, "{width}");
+    }
+}
+
 /// Phases of the events, with the source times in milliseconds at which they were reported.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
