@@ -49,7 +49,10 @@ const ARROWS: [(&str, &[&str]); 30] = [
             "store",
         ],
     ),
-    ("evidence", &["client", "config", "contract", "store"]),
+    (
+        "evidence",
+        &["client", "config", "contract", "store", "vision"],
+    ),
     // The engine is sans-IO: a proposal is checked with it before a person is asked.
     (
         "assistant",
