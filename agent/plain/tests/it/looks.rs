@@ -57,9 +57,15 @@ fn what_was_paused_is_not_what_is_paused() {
     for (text, of) in [
         ("what was paused", None),
         ("when was everything paused", None),
-        ("when was the gate camera paused?", Some("gate-person-appears")),
+        (
+            "when was the gate camera paused?",
+            Some("gate-person-appears"),
+        ),
         ("what was deleted yesterday", None),
-        ("since when is the gate camera paused", Some("gate-person-appears")),
+        (
+            "since when is the gate camera paused",
+            Some("gate-person-appears"),
+        ),
     ] {
         let Look::Commands { pipelines, .. } = looked(text, &box_with_a_pause()).look else {
             panic!("{text}");

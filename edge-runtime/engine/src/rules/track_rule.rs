@@ -257,7 +257,7 @@ impl StayCase<'_> {
     fn event(&self, (at, clock): (&Moment, f64), part: ReasonPart) -> RuleEvent {
         let (who, dwell) = (self.subject.name(), self.stay.dwell_s());
         let away = clock - self.stay.kept_s;
-        // A cool-down may have held the event back.
+        // The evidence grew late, or a cool-down held the event back.
         let since = clock - self.stay.enter_s;
         let is_late = since > SETTLE_S;
         let (condition, zone) = match self.kind {

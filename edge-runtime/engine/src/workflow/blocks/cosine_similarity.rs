@@ -34,7 +34,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 /// The embedding in property `arg`, scaled to length 1.
 ///
 /// # Errors
-/// If it has another number of dimensions than the earlier ones, or a number that is not finite.
+/// If it has another number of dimensions than the earlier ones, or its length is not finite.
 pub(super) fn unit_embedding(
     call: &Call<'_>,
     arg: Arg,
@@ -49,7 +49,9 @@ pub(super) fn unit_embedding(
     }
     let length = norm(&embedding);
     if !length.is_finite() {
-        return Err("the embedding has numbers that are not finite".to_owned());
+        return Err(
+            "the length of the embedding is not finite; use another model, or float32".to_owned(),
+        );
     }
     if length != 0.0 {
         embedding.iter_mut().for_each(|n| *n /= length);

@@ -28,6 +28,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let border = call.number(arg!("border_thickness"))?;
     let untouched = call.image(arg!("image"))?.clone();
     drawing::each_with_pixels(call, move |canvas, d, size, color| {
+        let corners = [d.bbox.x1, d.bbox.y1, d.bbox.x2, d.bbox.y2];
+        if !corners.iter().all(|n| n.is_finite()) {
+            return;
+        }
         let [from, to] =
             [[d.bbox.x1, d.bbox.y1], [d.bbox.x2, d.bbox.y2]].map(|corner| corner.map(|n| n as i64));
         let part = untouched.crop(from, to, Arc::clone(&untouched.id));

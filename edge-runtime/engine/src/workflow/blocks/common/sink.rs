@@ -428,13 +428,19 @@ impl Log {
     }
 }
 
-/// The rows of a CSV table. A quoted name of a column may have line breaks.
+/// The rows of a CSV table. A quoted name of a column may have line breaks; a quote within a name
+/// that is not quoted is a character.
 fn without_head(table: &str) -> &str {
-    let mut is_quoted = false;
+    let (mut is_quoted, mut before) = (false, ',');
     let end = table.find(|c| {
-        is_quoted ^= c == '"';
+        if c == '"' && (is_quoted || matches!(before, ',' | '"')) {
+            is_quoted = !is_quoted;
+        }
+        before = c;
         c == '\n' && !is_quoted
     });
+    // A quote that never ends names no column.
+    let end = end.or_else(|| table.find('\n'));
     end.and_then(|end| table.get(end + 1..)).unwrap_or_default()
 }
 
@@ -463,6 +469,8 @@ mod tests {
                 .content
         };
         assert_eq!(rows("\"a\nb\",c\n1,2\n"), "1,2\n");
+        assert_eq!(rows("\"a\"\"\nb\",c\n1,2\n"), "1,2\n");
+        assert_eq!(rows("gap 5\",n\n1,2\n"), "1,2\n");
         assert_eq!(rows("a,b\n"), "", "no blank line");
         assert_eq!(rows("a,b"), "");
     }
