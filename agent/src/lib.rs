@@ -48,3 +48,4 @@ pub mod run;
 pub mod second_opinion;
 pub mod status;
 mod stored_cursor;
+mod stored_records;

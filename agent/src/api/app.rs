@@ -27,6 +27,9 @@ pub(super) const MAX_BODY_READS: usize = 2;
 /// a blocking thread until its client has it.
 pub(super) const MAX_BUNDLES: usize = 2;
 
+/// Limit of changes of the archive at a time; a further one waits. A change outlives its client.
+const MAX_CHANGES: usize = 2;
+
 /// Limit of file accesses (notes, trace, ledger) at a time; a further one waits.
 const MAX_FILE_ACCESSES: usize = 2;
 
@@ -69,6 +72,7 @@ pub struct Shared {
     pub(super) body_reads: Arc<Semaphore>,
     pub(super) bundles: Arc<Semaphore>,
     pub(super) file_accesses: Arc<Semaphore>,
+    pub(super) changes: Arc<Semaphore>,
     /// True once the API shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
 }
@@ -97,6 +101,7 @@ impl Shared {
             body_reads: Arc::new(Semaphore::new(MAX_BODY_READS)),
             bundles: Arc::new(Semaphore::new(MAX_BUNDLES)),
             file_accesses: Arc::new(Semaphore::new(MAX_FILE_ACCESSES)),
+            changes: Arc::new(Semaphore::new(MAX_CHANGES)),
             closing,
         })
     }

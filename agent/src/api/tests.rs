@@ -93,7 +93,7 @@ async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<Str
 }
 
 #[tokio::test]
-async fn failed_message_leaves_the_conversation_open_and_notes_need_no_runtime() {
+async fn failed_message_leaves_the_conversation_open() {
     let here = here(Bounds::default());
     let handle = here.all.begin(Entrypoint::Local, false).expect("begun");
     for _ in 0..2 {
@@ -101,6 +101,12 @@ async fn failed_message_leaves_the_conversation_open_and_notes_need_no_runtime()
         assert_eq!(types, ["heard", "failure", "end"]);
     }
     assert!(!handle.status().working);
+}
+
+#[tokio::test]
+async fn notes_need_no_runtime() {
+    let here = here(Bounds::default());
+    let handle = here.all.begin(Entrypoint::Local, false).expect("begun");
     let note = words("remember that the lawn belongs to the neighbours");
     let types = said(&here.all, &handle, note).await;
     assert_eq!(types, ["heard", "remembered", "end"]);

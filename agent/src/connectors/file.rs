@@ -26,7 +26,7 @@ use watchkeeper_store::{Batch, JsonRecords, Keyspace, Store};
 
 use super::fault::Fault;
 use super::naming::{stamped, step_key};
-use crate::stored_cursor::read_sound;
+use crate::stored_records::read_sound;
 
 /// Newest file of each step.
 const LAST_FILES: Keyspace = Keyspace::new("sink_files");

@@ -21,7 +21,7 @@ use super::http::{API_TIMEOUT, check_response, connection_fault, read_start};
 use super::naming::{stamped, step_key};
 use super::secrets::EffectSecrets;
 use crate::background::blocking;
-use crate::stored_cursor::read_sound;
+use crate::stored_records::read_sound;
 
 /// Key of the newest object of each step.
 const LAST_OBJECTS: Keyspace = Keyspace::new("sink_objects");

@@ -47,7 +47,7 @@ pub(super) struct ScheduleClock {
     jobs: JobService,
     /// Why each schedule does not work.
     troubles: Vec<Option<Trouble>>,
-    /// When the plans of [`Self::troubles`] were checked last, all of them the first time.
+    /// Time of the last check of the plans; `None` before the first, which checks all of them.
     checked: Option<Instant>,
     zone: TimeZone,
 }
@@ -106,6 +106,21 @@ impl ScheduleClock {
     /// Number of schedules.
     pub(super) const fn len(&self) -> usize {
         self.schedules.len()
+    }
+
+    /// Number of the last record that was considered.
+    pub(super) const fn cursor(&self) -> Option<u64> {
+        self.cursor
+    }
+
+    /// Publishes the status of each schedule before interrupted jobs are queued again; the states
+    /// of those are left out.
+    pub(super) fn publish_before_resume(&self, now: Timestamp) {
+        let mut statuses = self.statuses(now);
+        for status in &mut statuses {
+            status.state = status.state.filter(|state| *state != JobState::Interrupted);
+        }
+        self.jobs.set_schedules(statuses);
     }
 
     /// Publishes the status of each schedule.

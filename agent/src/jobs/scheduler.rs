@@ -20,7 +20,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_http::closed;
 
 use super::schedule_clock::{ScheduleClock, TICK};
-use super::schedule_file::{ScheduleFile, StoredSchedules};
+use super::schedule_file::ScheduleFile;
 use super::service::JobService;
 use super::status::ScheduleStatus;
 use crate::background::BackgroundThread;
@@ -60,27 +60,57 @@ pub(crate) fn spawn(
     jobs: JobService,
     notices: mpsc::Sender<JobNotice>,
 ) -> std::io::Result<BackgroundThread> {
-    publish_without_state(&setup.schedules, &jobs, None);
-    BackgroundThread::spawn("schedules", |closing| run(setup, jobs, notices, closing))
+    let opened = open(&setup, &jobs);
+    BackgroundThread::spawn("schedules", |closing| {
+        run(setup, jobs, opened, notices, closing)
+    })
+}
+
+/// Reads the state and publishes it. `None` while the disk does not give it: no schedule works.
+fn open(setup: &SchedulerSetup, jobs: &JobService) -> Option<ScheduleClock> {
+    let file = ScheduleFile::new(&setup.home);
+    match file.read() {
+        Ok(stored) => {
+            let schedules = setup.schedules.clone();
+            let clock = ScheduleClock::new(schedules, stored, file, jobs.clone());
+            clock.publish_before_resume(Timestamp::now());
+            Some(clock)
+        }
+        Err(error) => {
+            let why = format!("the state of the schedules can't be read: {error}; check the disk");
+            tracing::error!("jobs: {why}");
+            let waiting = setup.schedules.iter();
+            let waiting = waiting.map(|one| ScheduleStatus::without_state(&one.name, &why));
+            jobs.set_schedules(waiting.collect());
+            None
+        }
+    }
 }
 
 async fn run(
     setup: SchedulerSetup,
     jobs: JobService,
+    mut opened: Option<ScheduleClock>,
     notices: mpsc::Sender<JobNotice>,
     closing: watch::Receiver<bool>,
 ) {
     // Here and not in the agent's loop: it reads many files.
     jobs.resume_interrupted();
-    let file = ScheduleFile::new(&setup.home);
-    let Some(stored) = read_state(&file, &setup.schedules, &jobs, &closing).await else {
-        return;
+    let mut clock = loop {
+        if let Some(clock) = opened {
+            break clock;
+        }
+        tokio::select! {
+            biased;
+            () = closed(closing.clone()) => return,
+            () = tokio::time::sleep(TICK) => {}
+        }
+        opened = open(&setup, &jobs);
     };
     let has_events = |schedule: &ScheduleConfig| matches!(schedule.trigger, Trigger::On(_));
     let mut journal = (setup.schedules.iter().any(has_events))
-        .then(|| JournalTail::new("schedules", setup.runtime, stored.cursor.map(EventSeq)));
+        .then(|| JournalTail::new("schedules", setup.runtime, clock.cursor().map(EventSeq)));
     let advances = jobs.subscribe();
-    let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
     // Before the plans are checked: that may wait for the runtime.
     clock.publish(Timestamp::now());
     tokio::select! {
@@ -129,37 +159,6 @@ async fn next_record(journal: &mut Option<JournalTail>) -> (Option<Box<Event>>, 
         }
         None => std::future::pending().await,
     }
-}
-
-/// Reads the state as soon as the disk gives it; until then no schedule works. Returns `None` at
-/// the stop.
-async fn read_state(
-    file: &ScheduleFile,
-    schedules: &[ScheduleConfig],
-    jobs: &JobService,
-    closing: &watch::Receiver<bool>,
-) -> Option<StoredSchedules> {
-    loop {
-        let error = match file.read() {
-            Ok(stored) => return Some(stored),
-            Err(error) => error,
-        };
-        let why = format!("the state of the schedules can't be read: {error}; check the disk");
-        tracing::error!("jobs: {why}");
-        publish_without_state(schedules, jobs, Some(&why));
-        tokio::select! {
-            biased;
-            () = closed(closing.clone()) => return None,
-            () = tokio::time::sleep(TICK) => {}
-        }
-    }
-}
-
-/// Publishes the names of the schedules, and why their state is not known.
-fn publish_without_state(schedules: &[ScheduleConfig], jobs: &JobService, why: Option<&str>) {
-    let statuses = schedules.iter();
-    let statuses = statuses.map(|one| ScheduleStatus::without_state(&one.name, why));
-    jobs.set_schedules(statuses.collect());
 }
 
 /// Deals with what has ended and starts what is due, schedule by schedule. Returns false if the

@@ -108,7 +108,7 @@ pub struct JobsHealth {
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ScheduleStatus {
     pub name: String,
-    /// Next due time; absent if events start it, and until its state was read.
+    /// Next due time; absent if events start it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub next: Option<jiff::Timestamp>,
@@ -129,15 +129,15 @@ pub struct ScheduleStatus {
 }
 
 impl ScheduleStatus {
-    /// Status of a schedule whose state is unknown; `why`: if it does not work.
-    pub(super) fn without_state(name: &str, why: Option<&str>) -> Self {
+    /// Status of a schedule that does not work and whose state is unknown.
+    pub(super) fn without_state(name: &str, why: &str) -> Self {
         Self {
             name: name.to_owned(),
             next: None,
             last: None,
             job: None,
             state: None,
-            trouble: why.map(|why| format!("schedule {name}: {why}")),
+            trouble: Some(format!("schedule {name}: {why}")),
         }
     }
 }

@@ -15,7 +15,7 @@ use watchkeeper_contract::effect::{Attachment, HttpBody};
 use watchkeeper_contract::event::{
     Clip, ClipState, Decision, Event, EventBody, MediaKind, Phase, Verdict,
 };
-use watchkeeper_contract::id::{DisplayName, EventSeq, SourceId};
+use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
@@ -71,8 +71,8 @@ impl Notification {
 pub(crate) struct Names {
     /// Of the site and the box.
     of_box: String,
-    /// Those that users gave cameras.
-    pub cameras: BTreeMap<SourceId, DisplayName>,
+    /// Those that users gave cameras, with the ID where two have one name.
+    pub cameras: BTreeMap<SourceId, String>,
 }
 
 impl Names {
@@ -81,10 +81,10 @@ impl Names {
         Self { of_box, cameras }
     }
 
-    /// The name of a camera, or its ID.
-    fn of_camera<'n>(&'n self, id: &'n SourceId) -> &'n str {
-        let name = self.cameras.get(id);
-        name.map_or(id.as_str(), DisplayName::as_str)
+    /// The name of a camera in one line, or its ID.
+    fn of_camera(&self, id: &SourceId) -> String {
+        let name = self.cameras.get(id).map(|name| single_line(name));
+        name.unwrap_or_else(|| id.to_string())
     }
 }
 

@@ -10,7 +10,7 @@ use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key};
 
 use crate::journal_tail::SAVE_EVERY;
-use crate::stored_cursor::read_number;
+use crate::stored_records::read_number;
 
 const CHANNELS: Keyspace = Keyspace::new("channels");
 /// How long a moved position may stay unstored: a restart reads these records again, perhaps with

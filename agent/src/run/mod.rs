@@ -134,7 +134,7 @@ impl Agent {
         // Continues the commands that the last run left open.
         self.drain_board()?;
         self.run_due()?;
-        let mut tasks = self.spawn_tasks()?;
+        let mut tasks = self.spawn_tasks().await?;
         if self.outbox.has_staged() {
             self.request_change()?;
         }
@@ -160,8 +160,9 @@ impl Agent {
         shut_down
     }
 
-    fn spawn_tasks(&mut self) -> Result<Option<Tasks>, AgentError> {
-        self.channels.spawn(&self.runtime, self.outbox.store())?;
+    async fn spawn_tasks(&mut self) -> Result<Option<Tasks>, AgentError> {
+        let store = self.outbox.store();
+        self.channels.spawn(&self.runtime, store).await?;
         let (sender, notices) = (self.status_requests.sender(), self.job_notices.sender());
         let setup = self.tasks.take();
         setup

@@ -4,7 +4,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{Keyspace, Op, Store, StoreError, log_key};
 
 use crate::fleet::outbox::OutboxId;
-use crate::stored_cursor::read_number;
+use crate::stored_records::read_number;
 
 const META: Keyspace = Keyspace::new("agent_meta");
 const STARTS: &[u8] = b"starts";

@@ -16,7 +16,7 @@ use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::WAIT_TIMEOUT;
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 
-/// Starts a box without a broker, with the SOCKET.
+/// Starts a box without a broker.
 fn start(folder: &Path, runtime: &FakeRuntime, schedules: Vec<ScheduleConfig>) -> EmbeddedAgent {
     EmbeddedAgent::start(folder, runtime, 0, |config| {
         config.jobs = schedules;

@@ -111,7 +111,7 @@ impl Fixture {
         opinion
     }
 
-    /// Checks that no call changed the runtime and that no request violated the provider's SOCKET.
+    /// Checks that no call changed the runtime and that no request violated the provider's API.
     fn check(&self) {
         assert_eq!(self.runtime.calls(), Vec::<String>::new());
         assert_eq!(self.model.violations(), Vec::<String>::new());

@@ -44,6 +44,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
             "jobs",
             "llm",
             "memory",
+            "models",
             "pictures",
             "plain",
             "store",

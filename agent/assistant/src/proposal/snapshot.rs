@@ -14,7 +14,7 @@ use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 use watchkeeper_engine::templates::watch::MOTION;
-pub use watchkeeper_models::PREFERRED;
+use watchkeeper_models::PREFERRED;
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
 

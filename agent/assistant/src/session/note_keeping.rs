@@ -18,7 +18,8 @@ use crate::proposal::conversation::Reply;
 use crate::proposal::snapshot::SystemSnapshot;
 
 impl Session {
-    /// Handles a text about notes, which need no runtime; `away` is the error of any other text.
+    /// Handles a text about notes, which need no runtime; `away` is the error of any other text, and
+    /// of one with pictures.
     pub(super) async fn handle_without_runtime(
         &mut self,
         text: &str,
@@ -32,7 +33,7 @@ impl Session {
             Reply::Look(looked) => matches!(looked.look, Look::Notes(_)),
             _ => false,
         };
-        if !is_about_notes {
+        if !is_about_notes || !self.attached.is_empty() {
             self.conversation = before;
             return Err(away.into());
         }

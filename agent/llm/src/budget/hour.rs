@@ -1,6 +1,8 @@
 //! Calls of the last sixty minutes, by minute, class and rule.
 //!
-//! A call counts for 60 to 61 minutes.
+//! - A call counts for 60 to 61 minutes.
+//! - Calls of an older ledger have no class and count as those of persons: they use the limit, and
+//!   no ceiling below it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +14,35 @@ use super::refusal::{CallBound, Refusal};
 
 const MINUTE_MS: i64 = 60_000;
 
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredMinute")]
+struct Minute(Vec<ClassCalls>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredMinute {
+    /// Written before there were classes.
+    Unclassified(u32),
+    Classified(Vec<ClassCalls>),
+}
+
+impl From<StoredMinute> for Minute {
+    fn from(stored: StoredMinute) -> Self {
+        Self(match stored {
+            StoredMinute::Unclassified(calls) => vec![ClassCalls {
+                class: CallClass::Person,
+                rule: None,
+                calls,
+            }],
+            StoredMinute::Classified(calls) => calls,
+        })
+    }
+}
+
 /// Calls by minute since 1970.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct HourlyCalls(BTreeMap<i64, Vec<ClassCalls>>);
+pub(crate) struct HourlyCalls(BTreeMap<i64, Minute>);
 
 impl HourlyCalls {
     /// Advances from `before_ms` to `now_ms`: drops what is over an hour old. After a correction of
@@ -32,7 +59,7 @@ impl HourlyCalls {
 
     pub(crate) fn add(&mut self, now_ms: i64, class: CallClass, rule: Option<&str>) {
         let minute = self.0.entry(now_ms.div_euclid(MINUTE_MS)).or_default();
-        add_to(minute, class, rule, 1);
+        add_to(&mut minute.0, class, rule, 1);
     }
 
     /// Removes the latest call of `class` and `rule`, which was not made.
@@ -40,8 +67,8 @@ impl HourlyCalls {
         let is_it =
             |sum: &ClassCalls| sum.class == class && sum.rule.as_deref() == rule && sum.calls > 0;
         let mut minutes = self.0.values_mut().rev();
-        let found = minutes.find(|sums| sums.iter().any(is_it));
-        if let Some(sums) = found {
+        let found = minutes.find(|minute| minute.0.iter().any(is_it));
+        if let Some(Minute(sums)) = found {
             sums.iter_mut()
                 .filter(|sum| is_it(sum))
                 .for_each(|sum| sum.calls -= 1);
@@ -123,7 +150,7 @@ impl HourlyCalls {
 
     fn iter(&self) -> impl Iterator<Item = (i64, &ClassCalls)> {
         let minutes = self.0.iter();
-        minutes.flat_map(|(minute, calls)| calls.iter().map(|calls| (*minute, calls)))
+        minutes.flat_map(|(minute, calls)| calls.0.iter().map(|calls| (*minute, calls)))
     }
 }
 
@@ -192,13 +219,18 @@ mod tests {
     }
 
     #[test]
-    fn stored_calls_are_read_back() {
-        let mut hour = HourlyCalls::default();
-        hour.add(0, CallClass::Person, None);
-        hour.add(MINUTE_MS, CallClass::Escalation, Some("gate/door"));
-        let stored = serde_json::to_string(&hour).expect("write");
-        let read: HourlyCalls = serde_json::from_str(&stored).expect("read");
-        assert_eq!(read, hour);
-        assert!(read.check(MINUTE_MS, CallClass::Person, None, 2).is_err());
+    fn calls_of_an_older_ledger_count_as_those_of_persons() {
+        let hour: HourlyCalls = serde_json::from_str(r#"{"0":2,"1":1}"#).expect("read");
+        assert_eq!(hour.total(), 3);
+        assert_eq!(hour.by_class()[0].class, CallClass::Person);
+        let mut later = hour.clone();
+        later.add(MINUTE_MS, CallClass::Heartbeat, None);
+        let stored = serde_json::to_string(&later).expect("write");
+        assert_eq!(
+            serde_json::from_str::<HourlyCalls>(&stored).expect("read"),
+            later
+        );
+        assert_eq!(later.total(), 4);
+        assert!(later.check(MINUTE_MS, CallClass::Person, None, 4).is_err());
     }
 }

@@ -22,8 +22,8 @@ pub(crate) struct Spending {
     /// Days or months since 1970.
     pub(crate) date: u64,
     pub(crate) spent: Money,
-    /// The classified part of `spent`. The rest is of a head record that was lost, and counts as
-    /// that of persons.
+    /// The classified part of `spent`. The rest is of an older ledger and counts as that of
+    /// persons.
     #[serde(default)]
     by_class: BTreeMap<CallClass, Money>,
     /// Of the day: the part of second opinions and chains, by pipeline and rule.

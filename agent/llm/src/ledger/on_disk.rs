@@ -141,6 +141,20 @@ pub(super) mod testing {
         store.commit(batch).expect("commit");
     }
 
+    /// Writes the head of a version without classes: two calls at `at_ms`, for nine cents.
+    pub(in crate::ledger) fn older_head(store: &dyn Store, at_ms: i64) {
+        let (minute, cents) = (at_ms / 60_000, 90_000_000);
+        let head = serde_json::json!({
+            "clock": {"at_ms": at_ms, "is_dated": true},
+            "minutes": {minute.to_string(): 2},
+            "day": {"date": super::super::state::day(at_ms), "spent": cents},
+            "month": {"date": super::super::state::month(at_ms), "spent": cents},
+            "next": 2,
+        });
+        let batch = Batch::from_iter([HEAD.put(HEAD_KEY, &head)]);
+        store.commit(batch).expect("commit");
+    }
+
     /// Makes the record of call `seq` unreadable.
     pub(in crate::ledger) fn damage_call(store: &dyn Store, seq: u64) {
         let batch = Batch::new().put(Keyspace::new("llm_calls"), &log_key(seq), b"\x01{");

@@ -72,7 +72,8 @@ pub struct CallRecord {
     /// Milliseconds since 1970, by the clock of the budget.
     pub at_ms: i64,
     pub job: String,
-    /// Provider of the model.
+    /// Provider of the model; empty in a ledger of an older version.
+    #[serde(default)]
     pub provider: String,
     pub model: String,
     pub outcome: CallOutcome,
@@ -116,6 +117,7 @@ pub(super) struct Head {
     pub(super) month: Spending,
     pub(super) next: u64,
     /// Of the current day.
+    #[serde(default)]
     pub(super) refused: Refusals,
 }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{FaultyStore, MemoryStore};
 
-use super::on_disk::testing::{damage_call, damage_head, newer_head};
+use super::on_disk::testing::{damage_call, damage_head, newer_head, older_head};
 use super::*;
 use crate::attempt_error::AttemptErrorKind;
 use crate::budget::{CallBound, CallClass, Period, RefusalCause};
@@ -354,6 +354,26 @@ fn refusals_of_a_day_are_counted_by_class_and_cause() {
     );
     bench.at_ms += 24 * HOUR;
     assert!(bench.report().refused.is_empty());
+}
+
+#[test]
+fn older_ledger_opens_and_its_use_counts_as_that_of_persons() {
+    let mut bench = Bench::new(limits());
+    older_head(bench.store.as_ref(), NOON);
+    bench.restart(limits());
+    let report = bench.report();
+    assert_eq!((report.calls_in_hour, report.day), (2, CENT.times(9)));
+    assert_eq!(report.day_by_class.len(), 0);
+    assert_eq!(report.refusal, None);
+    bench.spend(CENT);
+    let refused = refusal(bench.reserve(Money::ZERO));
+    assert!(matches!(refused, Refusal::Calls { .. }));
+    // A call that costs something waits for the next day, which is longer.
+    let refused = bench.report().refusal;
+    assert!(
+        matches!(refused, Some(Refusal::Money { .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]

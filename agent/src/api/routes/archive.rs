@@ -5,6 +5,7 @@
 //! - What destroys or protects is in the audit log, also for a client that disconnects meanwhile.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body as HttpBody;
@@ -18,6 +19,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::Semaphore;
 use watchkeeper_archive::name::EntryName;
 use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::stats::Stats;
@@ -204,7 +206,8 @@ pub(super) async fn destroy(
     body: JsonBody,
 ) -> Result<Json<Destroyed>, Refusal> {
     let selection = body::read(body::json(body)?)?;
-    uninterrupted(destroy_selected(app, selection)).await
+    let changes = Arc::clone(&app.shared.changes);
+    uninterrupted(changes, destroy_selected(app, selection)).await
 }
 
 async fn destroy_selected(app: App, selection: Selection) -> Result<Destroyed, Refusal> {
@@ -216,8 +219,15 @@ async fn destroy_selected(app: App, selection: Selection) -> Result<Destroyed, R
 
 /// Makes a change with its entry in the audit log, whether or not its client waits for it.
 async fn uninterrupted<T: Send + 'static>(
+    changes: Arc<Semaphore>,
     change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<Json<T>, Refusal> {
+    // The semaphore is never closed.
+    let place = changes.acquire_owned().await.ok();
+    let change = async move {
+        let _place = place;
+        change.await
+    };
     let changed = tokio::spawn(change).await.map_err(|error| {
         tracing::error!(%error, "api: a change of the archive panicked");
         refusal::internal()
@@ -234,6 +244,7 @@ pub(super) async fn protect(
     body: JsonBody,
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
+    let changes = Arc::clone(&app.shared.changes);
     let protecting = async move {
         let (done, ended) = service(&app).protect(selection.clone()).await;
         if ended.is_ok() || done != Changed::default() {
@@ -243,7 +254,7 @@ pub(super) async fn protect(
         }
         ended.map(|()| done).map_err(refused)
     };
-    uninterrupted(protecting).await
+    uninterrupted(changes, protecting).await
 }
 
 /// Reads contents whole and compares their SHA-256, in the order of names, up to 512 MiB or 1,000
@@ -267,6 +278,7 @@ pub(super) async fn unprotect(
     body: JsonBody,
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
+    let changes = Arc::clone(&app.shared.changes);
     let lifting = async move {
         let changed = service(&app).unprotect(selection.clone()).await;
         let changed = changed.map_err(refused)?;
@@ -274,7 +286,7 @@ pub(super) async fn unprotect(
         audit(&app, "lifted the protection of", &selection, entries).await;
         Ok(changed)
     };
-    uninterrupted(lifting).await
+    uninterrupted(changes, lifting).await
 }
 
 /// Reads the name of an entry in a path.
@@ -405,13 +417,13 @@ pub(super) async fn delete(
     Path((collection, name)): Path<(String, String)>,
 ) -> Result<Json<Destroyed>, Refusal> {
     let name = entry_name(&collection, &name)?;
-    uninterrupted(destroy_selected(app, Selection::Entry(name))).await
+    let changes = Arc::clone(&app.shared.changes);
+    uninterrupted(changes, destroy_selected(app, Selection::Entry(name))).await
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use tokio::sync::mpsc;

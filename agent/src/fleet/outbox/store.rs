@@ -15,7 +15,7 @@ use watchkeeper_store::{
 
 use super::on_disk::{DecodeError, VERSION, decode, encode};
 use super::{Change, Content, LossFrom, OutboxId, Restored, RestoredEntry};
-use crate::stored_cursor::read_number;
+use crate::stored_records::read_number;
 
 const ENTRIES: Keyspace = Keyspace::new("outbox");
 const META: Keyspace = Keyspace::new("outbox_meta");

@@ -7,7 +7,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use watchkeeper_assistant::proposal::snapshot::PREFERRED;
 use watchkeeper_client::ClientError;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::problem::nearest_few;
@@ -18,6 +17,7 @@ use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read,
 };
 use watchkeeper_jobs::tools::{COUNT, GROUPS, OF_PICTURES, PICTURES, pictures_and_groups_done};
+use watchkeeper_models::PREFERRED;
 use watchkeeper_pictures::measure::turned;
 use watchkeeper_pictures::{FoundObject, Group, Picture};
 

@@ -69,8 +69,7 @@ fn text_has_the_name_that_a_user_gave_the_camera() {
     };
     let (mut names, camera) = (names(), event.source.clone().unwrap());
     assert!(text(&names).contains(&format!("(box, camera {camera}, rule ")));
-    let name = DisplayName::new("Main gate").unwrap();
-    names.cameras.insert(camera, name);
+    names.cameras.insert(camera, "Main gate".to_owned());
     assert!(text(&names).contains("(box, camera Main gate, rule "));
 }
 
@@ -201,8 +200,12 @@ fn outside_text_makes_no_mention_and_no_line_break() {
         rule.reason = "<!channel> & <https://evil.example|click>\nCRITICAL: fire".to_owned();
     }
     let channel = channel(ChannelKind::Slack, None, false);
-    let notification = event_notification(&channel, &names(), &hostile, None).unwrap();
-    assert!(!notification.text.contains('\n'), "{}", notification.text);
+    let (mut names, camera) = (names(), hostile.source.clone().unwrap());
+    let name = "Gate\u{2028}CRITICAL: fire \u{202e}";
+    names.cameras.insert(camera, name.to_owned());
+    let notification = event_notification(&channel, &names, &hostile, None).unwrap();
+    let text = &notification.text;
+    assert!(!text.contains(['\n', '\u{2028}', '\u{202e}']), "{text}");
     let HttpBody::Json { document } = body(ChannelKind::Slack, &[notification], None) else {
         panic!("JSON");
     };

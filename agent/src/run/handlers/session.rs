@@ -28,9 +28,9 @@ struct SeenState {
 }
 
 impl SeenState {
-    /// Whether it is older than `session`, such as a late last will.
+    /// Whether it is older than `session`, or its agent has ended, as a last will says.
     fn is_stale(&self, session: u64) -> bool {
-        self.session < session || (self.session == session && self.s != "online")
+        self.session < session || self.s != "online"
     }
 
     /// Whether another agent than `boot_id` publishes it, in `session` or a later one.
@@ -71,6 +71,7 @@ impl Agent {
 
     pub(super) fn lose_link(&mut self, reason: &str) -> Result<(), AgentError> {
         self.mqtt.link = None;
+        self.mqtt.shares_name = false;
         // Only the first of a row with one reason: an absent broker must not fill the log.
         if self.is_stopping || self.mqtt.lost_reason.as_deref() == Some(reason) {
             tracing::debug!(reason, "still no session with the broker");
@@ -110,7 +111,6 @@ impl Agent {
         };
         tracing::info!(session, "connected to the broker");
         self.mqtt.lost_reason = None;
-        self.mqtt.shares_name = false;
         self.reports.write(&Report::Connected);
         self.start_session(session)?;
         self.feed_outbox(outbox::Input::LinkUp { session })
@@ -176,10 +176,10 @@ impl Agent {
         }
     }
 
-    /// Publishes our `state` again where the broker shows an older one.
+    /// Publishes our `state` again where the broker shows one that does not hold.
     ///
-    /// Only the greater session number does so: two agents with one name must not overwrite each
-    /// other forever. The other one reports it.
+    /// Of two agents that are online only the greater session number does so: they must not
+    /// overwrite each other forever. The other one reports it.
     fn on_state(&mut self, seen: &[u8]) {
         let (Some(session), Ok(seen)) = (
             self.mqtt.session_id(),
@@ -187,14 +187,17 @@ impl Agent {
         ) else {
             return;
         };
-        if seen.is_stale(session) && !self.is_stopping {
+        let is_stale = seen.is_stale(session);
+        if is_stale && !self.is_stopping {
             tracing::debug!("the broker showed an old state; publishing the present one again");
             self.mqtt.retained.repeat(&self.mqtt.topics.state());
         }
-        if seen.is_of_another_agent(session, &self.mqtt.identity.boot_id) && !self.mqtt.shares_name
-        {
-            self.mqtt.shares_name = true;
+        let is_shared = seen.is_of_another_agent(session, &self.mqtt.identity.boot_id);
+        if is_shared && !self.mqtt.shares_name {
             tracing::error!("{}", self.mqtt.identity.shared_name());
+        }
+        if is_shared || is_stale {
+            self.mqtt.shares_name = is_shared;
             self.update_agent_health();
         }
     }
@@ -205,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn late_last_will_is_stale_and_a_later_session_is_of_another_agent() {
+    fn state_of_an_ended_or_another_agent_is_told_apart() {
         let seen = |s: &str, boot_id: &str, session| SeenState {
             s: s.to_owned(),
             boot_id: boot_id.to_owned(),
@@ -218,7 +221,7 @@ mod tests {
             (seen("online", "other", 4), true, false),
             (seen("online", "other", 5), false, true),
             (seen("online", "other", 6), false, true),
-            (seen("stopped", "other", 6), false, false),
+            (seen("stopped", "other", 6), true, false),
         ] {
             assert_eq!(seen.is_stale(5), is_stale, "{} {}", seen.s, seen.session);
             let other = seen.is_of_another_agent(5, "own");

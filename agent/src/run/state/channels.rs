@@ -5,7 +5,9 @@
 //! - Not here: texts, retries and positions (`notify`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::timeout;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::source::SourceStatus;
@@ -15,6 +17,9 @@ use super::outbox::{BatchOwner, DurableOutbox};
 use crate::notify::health::ChannelHealth;
 use crate::notify::message::Notice;
 use crate::notify::service::{PendingNotice, Service, Setup};
+
+/// Longest wait for the names of cameras at the start.
+const NAMES_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Channels, running once the agent runs.
 #[derive(Debug)]
@@ -31,20 +36,34 @@ impl Channels {
         }
     }
 
-    /// Starts one task per channel.
-    pub(crate) fn spawn(
+    /// Starts one task per channel, once the runtime has named the cameras or [`NAMES_TIMEOUT`] is
+    /// over: a notification that is repeated after a restart has the same text.
+    pub(crate) async fn spawn(
         &mut self,
         runtime: &RuntimeClient,
         store: &Arc<dyn Store>,
     ) -> Result<(), StoreError> {
+        if !self.setup.channels.is_empty()
+            && let Ok(Ok(sources)) = timeout(NAMES_TIMEOUT, runtime.sources()).await
+        {
+            self.set_cameras(&sources);
+        }
         self.service = Some(Service::spawn(&self.setup, runtime, store)?);
         Ok(())
     }
 
     /// Takes the names of cameras for texts.
     pub(crate) fn set_cameras(&self, sources: &[SourceStatus]) {
-        let specs = sources.iter().map(|source| &source.spec);
-        let named = specs.filter_map(|spec| Some((spec.id.clone(), spec.name.clone()?)));
+        let named = sources.iter().filter_map(|source| {
+            let (id, name) = (&source.spec.id, source.spec.name.as_ref()?);
+            let mut others = sources.iter().filter(|other| other.spec.id != *id);
+            let is_shared = others.any(|other| other.spec.name.as_ref() == Some(name));
+            let shown = match is_shared {
+                true => format!("{} ({id})", name.as_str()),
+                false => name.as_str().to_owned(),
+            };
+            Some((id.clone(), shown))
+        });
         self.setup.names.lock().cameras = named.collect();
     }
 
