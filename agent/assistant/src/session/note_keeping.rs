@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
 use watchkeeper_memory::{Found, Memory, Query};
 
+use super::apply::new_pipeline;
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::Error;
@@ -62,7 +63,9 @@ impl Session {
             return;
         };
         let request = text.to_owned();
-        let search = move |memory: &mut Memory| recall::correction(memory, &request);
+        let camera = new_pipeline(offer).map(|spec| spec.source.clone());
+        let search =
+            move |memory: &mut Memory| recall::correction(memory, &request, camera.as_ref());
         match notes.with(search).await {
             Ok(Some(lesson)) => self.report_note(&format!(
                 "a similar request was corrected before, to: {}",
