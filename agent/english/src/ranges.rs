@@ -4,7 +4,6 @@
 //!   month or year that is written out. One that is written out needs a preposition.
 //! - "From" a period is during it, unless an end or "on" follows. That "on" ends the request or a
 //!   part of it: "on a contact sheet" is no time.
-//! - `last week` behind "the" or "in" is the last seven days, as `past week` is.
 //! - What the first of two periods lacks is that of the second: `16 to 18 November 2026`.
 
 use std::ops;
@@ -23,8 +22,6 @@ pub struct Range {
     pub until: Option<Zoned>,
 }
 
-/// Words before `last week` that make it the last seven days.
-const ROLLING: &str = "the|in|within|over";
 /// Words before a period that is written out, and mean the time within it.
 const DURING: &str = "on|of|in|from|during|for";
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
@@ -156,23 +153,17 @@ fn period(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
 /// Reads a period that counts from now, as far as it is over.
 fn named(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
     let place = place + usize::from(words.get(place) == Some(&"the"));
-    let rest = words.get(place..)?;
-    let is_rolling = place > 0 && one_of(ROLLING, words.get(place - 1)?);
-    let (from, until, count) = match rest {
-        ["last", unit @ ("week" | "month" | "year"), ..] if is_rolling => {
-            let (from, count) = within(&["past", unit], now)?;
-            (from, None, count)
+    let (before, rest) = words.split_at_checked(place)?;
+    let (from, until, count) = match unit_before(rest, now.date()) {
+        Some((first, after, count)) => {
+            let at = |date: Date| date.to_zoned(now.time_zone().clone()).ok();
+            (at(first)?, at(after), count)
         }
-        rest => match unit_before(rest, now.date()) {
-            Some((first, after, count)) => {
-                let at = |date: Date| date.to_zoned(now.time_zone().clone()).ok();
-                (at(first)?, at(after), count)
-            }
-            None => {
-                let (span, count) = past(rest, now)?;
-                (span.from, span.until, count)
-            }
-        },
+        None => {
+            let before = before.last().copied().unwrap_or_default();
+            let (span, count) = past(before, rest, now)?;
+            (span.from, span.until, count)
+        }
     };
     let until = until.map_or_else(|| now.clone(), |until| until.min(now.clone()));
     let end = place + count;

@@ -1,6 +1,7 @@
 //! Spans of the past: `last week`, `friday evening`, `last night`, `the past 3 days`.
 //!
-//! - A week begins on Monday. `last week` is the calendar's, `past week` the last seven days.
+//! - A week begins on Monday. `last week` is the calendar's, `past week` the last seven days;
+//!   behind "the" or "in" `last week` is too.
 //! - A day of the week is the last one of its name, today too; `last monday` is none of today.
 //! - A night is from 22:00 to 06:00, and of the day on which it begins.
 //! - A part of a day has begun: `friday night`, asked on Friday at noon, is a week ago.
@@ -9,10 +10,12 @@ use jiff::civil::{Date, DateTime, Weekday};
 use jiff::fmt::strtime;
 use jiff::{ToSpan as _, Zoned};
 
-use crate::{number_word, singular};
+use crate::{number_word, one_of, singular};
 
 /// A night in minutes since the midnight before it.
 pub const NIGHT: (i64, i64) = (1320, 1800);
+/// Words before `last week` that make it the last seven days.
+const ROLLING: &str = "the|in|within|over";
 /// Most units of [`within`].
 const MAX_UNITS: i64 = 10_000;
 
@@ -23,9 +26,16 @@ pub struct Span {
     pub until: Option<Zoned>,
 }
 
-/// Reads the span at the front of `words`. Returns it with the number of its words.
-pub fn past(words: &[&str], now: &Zoned) -> Option<(Span, usize)> {
-    if let Some((from, count)) = within(words, now) {
+/// Reads the span at the front of `words`, which `before` stands in front of. Returns it with the
+/// number of its words.
+pub fn past(before: &str, words: &[&str], now: &Zoned) -> Option<(Span, usize)> {
+    let recent = match words {
+        ["last", unit @ ("week" | "month" | "year"), ..] if one_of(ROLLING, before) => {
+            within(&["past", unit], now)
+        }
+        words => within(words, now),
+    };
+    if let Some((from, count)) = recent {
         return Some((Span { from, until: None }, count));
     }
     let today = now.date();
@@ -182,7 +192,7 @@ mod tests {
 
     fn shown(text: &str) -> Option<(String, usize)> {
         let words: Vec<&str> = text.split(' ').collect();
-        let (span, count) = past(&words, &now())?;
+        let (span, count) = past("", &words, &now())?;
         let format = if text.contains("year") {
             "%Y-%m-%d"
         } else {
@@ -239,7 +249,7 @@ mod tests {
     #[test]
     fn week_has_no_part_of_a_day_on_its_first_day_either() {
         let monday = zoned("2026-11-23T12:00");
-        let (span, count) = past(&["this", "week", "morning"], &monday).unwrap();
+        let (span, count) = past("", &["this", "week", "morning"], &monday).unwrap();
         assert_eq!((span.until, count), (None, 2));
     }
 

@@ -27,7 +27,8 @@ const OF_A_PIPELINE: &str =
 /// Words that say nothing in a correction.
 const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
 /// Words for further actions on an event.
-const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
+const BESIDES: &str =
+    "clip|clips|video|recording|picture|photo|#|channel|slack|email|e-mail|sms|text";
 
 /// Words that add to what was proposed.
 const ADDS: &str = "and|plus|&|+";
@@ -83,8 +84,7 @@ pub(crate) fn refuse_for_order(r: &Reader<'_>) -> Refusal {
 /// several.
 pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Refusal> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
-    const GOES_ON: &str =
-        "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
+    const GOES_ON: &str = "no|nope|nah ,|.|-|–|wait|actually|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
     let limits = r.says(&["only|just|instead"]);
     if r.begins(0, &[ADDS]) || r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
@@ -327,7 +327,8 @@ fn how_long(parts: &mut Parts, seconds: f64, is_how_long: bool) -> Option<()> {
         Some(_) if !holds && is_how_long => return None,
         None if parts.settings.stop_after_s.is_some() && is_how_long => return None,
         Some(cooldown_s) if !holds => *cooldown_s = seconds,
-        _ if parts.acts.leaves && !holds => return None,
+        // `make it 30 seconds` may be the pause that was assumed.
+        _ if !holds && (parts.acts.leaves || !is_how_long) => return None,
         _ => parts.settings.hold_s = Some(seconds),
     }
     Some(())

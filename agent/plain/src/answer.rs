@@ -189,8 +189,13 @@ impl Question {
         }
         let first = reply.split(' ').next().unwrap_or("").to_lowercase();
         let said = one_of("on|in|at|for|camera", first.as_str());
-        // A sentence of its own: the request may end with what it is not about.
-        format!("{request}. {}{reply}", if said { "" } else { link })
+        // A sentence of its own: the request may end with what it is not about. A duration in one
+        // would be a second condition.
+        let mark = match self.about {
+            Missing::Duration => ',',
+            _ => '.',
+        };
+        format!("{request}{mark} {}{reply}", if said { "" } else { link })
     }
 }
 

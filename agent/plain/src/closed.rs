@@ -150,15 +150,13 @@ pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<String>) -> Re
         r.is_word(i) && !r.lexicon.is_everyday(r.any_word(i)) && !names::class_begins(r, i)
     };
     let is_left = |i: usize| left.iter().any(|at| at.contains(&i));
-    let remedy = match (0..r.tokens.len()).any(|i| is_left(i) && may_be_thing(i)) {
-        true => format!(
+    let remedy = match r.over(&r.tokens_where(is_left)).remedy("request") {
+        Some(remedy) => format!("{remedy} Or say"),
+        None if (0..r.tokens.len()).any(|i| is_left(i) && may_be_thing(i)) => format!(
             "If it is a thing to watch for, no model here ({}) knows it: ask \"what objects can you detect\". Otherwise say",
             r.scene.model_names()
         ),
-        false => match r.over(&r.tokens_where(is_left)).remedy("request") {
-            Some(remedy) => format!("{remedy} Or say"),
-            None => "Say".to_owned(),
-        },
+        None => "Say".to_owned(),
     };
     let template = nearest().map_or_else(
         || ": `watchkeeper watch --list` shows them".to_owned(),

@@ -32,7 +32,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     r.take_all(&["@others_stay", "no|nope|nah ,|."]);
     let verb = Verb::take(r, intent);
     let spared = spared(r);
-    let named = spared.is_empty().then(|| deployed::named(r));
+    let named = spared.is_empty().then(|| deployed::named(r, true));
     let named = named.unwrap_or_default();
     let until = match intent {
         Intent::Stop | Intent::Pause if !verb.deletes => {
@@ -63,10 +63,16 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
         _ => ids_of(scene),
     };
     targets.retain(|id| !spared.contains(id));
-    verb.keep_meant(&mut targets, scene)?;
+    let any_paused = targets.iter().any(|id| is_paused(id, scene));
+    if verb.ends_pause || intent == Intent::Resume && names_none && any_paused {
+        targets.retain(|id| is_paused(id, scene));
+    }
+    verb.refuse_none(&targets, scene)?;
     if names_none && !all {
         match targets.as_slice() {
-            [only] => r.assume(format!("The pipeline is {only}, the only one.")),
+            [only] => r.assume(format!(
+                "The pipeline is {only}, the only one that can be meant."
+            )),
             several => return Err(verb.which(several, scene)),
         }
     }
@@ -112,6 +118,10 @@ fn keep_longer_pauses(
     }
     r.notes.assumed.extend(notes);
     Ok(())
+}
+
+fn is_paused(id: &PipelineId, scene: &Scene) -> bool {
+    scene.pipeline(id).is_some_and(|p| p.paused)
 }
 
 /// The verb of an order.
@@ -181,19 +191,16 @@ impl Verb {
         closed::refuse_words(r, left, &hint)
     }
 
-    /// Keeps of `targets` what is paused, for the end of a pause. Refuses a command that then has
-    /// no meaning.
-    fn keep_meant(&self, targets: &mut Vec<PipelineId>, scene: &Scene) -> Result<(), Refusal> {
-        let is_paused = |id: &PipelineId| scene.pipeline(id).is_some_and(|p| p.paused);
-        targets.retain(|id| !self.ends_pause || is_paused(id));
-        match targets.is_empty() {
-            true if self.ends_pause => Err(Refusal::meaning("Nothing is paused there.")),
-            true => Err(Refusal::meaning(match scene.pipelines.is_empty() {
-                true => format!("Nothing runs, so there is nothing to {}.", self.name),
-                false => format!("There is nothing else to {}.", self.name),
-            })),
-            false => Ok(()),
+    /// Refuses a command that is about no pipeline.
+    fn refuse_none(&self, targets: &[PipelineId], scene: &Scene) -> Result<(), Refusal> {
+        if !targets.is_empty() {
+            return Ok(());
         }
+        Err(Refusal::meaning(match scene.pipelines.is_empty() {
+            _ if self.ends_pause => "Nothing is paused there.".to_owned(),
+            true => format!("Nothing runs, so there is nothing to {}.", self.name),
+            false => format!("There is nothing else to {}.", self.name),
+        }))
     }
 
     /// The pipelines on these cameras. Refuses several of one camera where `several` are not said.

@@ -3,6 +3,7 @@
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Missing;
+use crate::kinds::looks_at;
 use crate::names;
 use crate::propose::pause_end;
 use crate::reader::Reader;
@@ -12,12 +13,13 @@ use crate::scene::{Camera, Deployed, Scene, quoted};
 /// Words that mean a pipeline and say nothing else.
 pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|jobs|everything|counter|counters|it|that|detection";
 
-/// The pipelines that a sentence names: by their ids, their names, or the class that only one
-/// watches for. Their camera adds nothing: `the gate alarm of the gate camera`.
-pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
+/// The pipelines that a sentence names: by their ids, their names, or the class or place that only
+/// one watches. Their camera adds nothing: `the gate alarm of the gate camera`. `orders`: a class
+/// behind "about" names its watch, as in `stop telling me about cars`.
+pub(crate) fn named(r: &mut Reader<'_>, orders: bool) -> Vec<PipelineId> {
     let mut named = names::pipelines(r, false);
     if named.is_empty() {
-        named.extend(names::pipeline_of_class(r));
+        named.extend(names::pipeline_of_class(r, orders).or_else(|| of_place(r)));
     }
     let mut with = r.clone();
     if let [camera] = names::cameras(&mut with).as_slice()
@@ -29,6 +31,23 @@ pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
         *r = with;
     }
     named
+}
+
+/// The only pipeline that looks at the place which a sentence names: `stop watching the pool`.
+fn of_place(r: &mut Reader<'_>) -> Option<PipelineId> {
+    let mut with = r.clone();
+    let cameras: Vec<&Camera> = r.scene.cameras.iter().collect();
+    let (camera, place) = names::known_place(&mut with, &cameras, names::is_where)?;
+    let on_it = r.scene.on(&camera.id);
+    let at_it: Vec<&Deployed> = on_it.filter(|p| looks_at(p, &place.name)).collect();
+    let [only] = at_it[..] else {
+        return None;
+    };
+    let is_place = !names::mentions_camera(r);
+    is_place.then(|| {
+        *r = with;
+        only.spec.id.clone()
+    })
 }
 
 /// The question which of some pipelines is meant; of all if the list is empty.

@@ -90,8 +90,10 @@ pub(crate) const ONE_TIME: &str = "A watch has one span of hours a day and one l
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
 fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
     let settings = &wanted.settings;
-    let numbers =
-        settings.hold_s.is_some() || settings.confidence.is_some() || settings.cooldown_s.is_some();
+    let numbers = settings.hold_s.is_some()
+        || settings.confidence.is_some()
+        || settings.cooldown_s.is_some()
+        || settings.max_per_hour.is_some();
     let of_one = wanted.mentions.iter().any(|m| {
         let at = r.before_articles(m.at.start);
         one_of("for|of", r.before(at))
@@ -227,7 +229,7 @@ fn drop_used(r: &mut Reader<'_>) {
 /// The one pipeline that is to be changed.
 fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
     let scene = r.scene;
-    let named = deployed::named(r);
+    let named = deployed::named(r, false);
     let (several, meant): (usize, Vec<&Deployed>) = match named.is_empty() {
         false => {
             let meant = named.iter().filter_map(|id| scene.pipeline(id));

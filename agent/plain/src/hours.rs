@@ -160,11 +160,15 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
 /// Reads hours whose ends were said apart, or only one of them, and whether one is assumed.
 fn ends_apart(r: &mut Reader<'_>) -> Option<((f64, f64), bool)> {
     let after = r.take(&["after|past <t>", "from <t> on|onwards"]);
-    let before = r.take(&["before|until|till <t>"]);
+    // Midnight alone is the end of one day, and of no hours of each.
+    let before = r.find(&["before|until|till <t>"]);
+    let before = before.filter(|found| after.is_some() || found.value(0) > 0.0);
+    before.iter().for_each(|found| r.mark(found.at.clone()));
     match (after.map(|f| f.value(0)), before.map(|f| f.value(0))) {
         (None, None) => None,
         (Some(from), None) => {
-            let to = if from >= 1020.0 { 360.0 } else { 0.0 };
+            let is_of_night = !(360.0..1020.0).contains(&from);
+            let to = if is_of_night { 360.0 } else { 0.0 };
             r.assume(format!("No end was said: until {}.", clock(to)));
             Some(((from, to), true))
         }

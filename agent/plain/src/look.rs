@@ -4,6 +4,7 @@
 //! - Words that neither a slot nor its kind reads refuse it, with the hint for them.
 //! - Nothing here changes anything.
 
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
@@ -23,7 +24,7 @@ use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
 /// States of a watch that only a command makes. Without a watch the question is for all commands.
-const COMMANDED: &str = "paused|resumed|deleted";
+const COMMANDED: &str = "paused|resumed|deleted|change|changed";
 
 /// Topic of a question, and the text that goes with it; nothing if it isn't understood.
 pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
@@ -92,41 +93,41 @@ fn pipelines(
     let paused = (is_one && slots.wanted.pipelines.is_empty()).then_some(true);
     refuse_unread(r, words)?;
     let camera = slots.cameras.first().cloned();
-    let camera = match slots.wanted.pipelines.as_slice() {
-        [] => camera,
-        [one] if camera.is_none() => r.scene.pipeline(one).map(|p| p.spec.source.clone()),
-        _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
-    };
+    let (camera, meant): (Option<SourceId>, Vec<&Deployed>) =
+        match (slots.wanted.pipelines.as_slice(), camera) {
+            // The gate watch is one on camera gate.
+            ([], Some(camera)) => (Some(camera.clone()), r.scene.on(&camera).collect()),
+            ([], None) => (None, Vec::new()),
+            ([one], None) => match r.scene.pipeline(one) {
+                Some(one) => (Some(one.spec.source.clone()), vec![one]),
+                None => (None, Vec::new()),
+            },
+            _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
+        };
     let listed = deployed::listed(r.scene, camera.as_ref(), paused);
-    let text = answer_state(r, slots).unwrap_or_default() + &listed;
+    let text = answer_state(r, &meant).unwrap_or_default() + &listed;
     Ok((Look::Pipelines { camera, paused }, text))
 }
 
-/// Yes or no to `is the gate watch on` and `is the gate watch paused`.
-fn answer_state(r: &Reader<'_>, slots: &Slots) -> Option<String> {
-    let deployed = match (slots.wanted.pipelines.as_slice(), slots.cameras.as_slice()) {
-        ([one], _) => r.scene.pipeline(one)?,
-        // The gate watch is the one on camera gate.
-        ([], [camera]) => match r.scene.on(camera).collect::<Vec<_>>().as_slice() {
-            [one] => one,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let one = &deployed.spec.id;
+/// Yes or no to `is the gate watch on` and `is the gate watch paused`, if it is so of all watches
+/// that are meant.
+fn answer_state(r: &Reader<'_>, meant: &[&Deployed]) -> Option<String> {
     let mut words = r.tokens.iter().filter(|t| t.is_word()).map(|t| &t.text);
     // Not `is the gate watch on the yard camera`.
     let last = words.rfind(|word| !one_of("now|right|currently|please", word))?;
-    let state = deployed.state();
-    let is_so = match last.as_str() {
-        "on" | "running" | "active" => state == RUNNING,
-        "off" | "stopped" => state != RUNNING,
-        "paused" => state == PAUSED,
-        _ => return None,
+    let is_so = |deployed: &&Deployed| match last.as_str() {
+        "on" | "running" | "active" => Some(deployed.state() == RUNNING),
+        "off" | "stopped" => Some(deployed.state() != RUNNING),
+        "paused" => Some(deployed.state() == PAUSED),
+        _ => None,
     };
-    let yes = if is_so { "Yes" } else { "No" };
+    let first = meant.first()?;
+    let yes = if is_so(first)? { "Yes" } else { "No" };
+    let is_one = meant.iter().all(|one| one.state() == first.state());
     let is_asked = r.any_word(skip_polite(r, 0)) == "is" && !r.says(&["not"]);
-    is_asked.then(|| format!("{yes}, {one} is {state}. "))
+    let ids: Vec<&str> = meant.iter().map(|one| one.spec.id.as_str()).collect();
+    let are = if ids.len() == 1 { "is" } else { "are" };
+    (is_one && is_asked).then(|| format!("{yes}, {} {are} {}. ", ids.join(" and "), first.state()))
 }
 
 /// Whether a question is of this kind, where it is of none before.
@@ -182,6 +183,8 @@ fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
 fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, String), String> {
     let mut wanted = slots.wanted;
     let number = wanted.only_number;
+    // No thing that is looked for: `what did the camera see`.
+    r.take_all(&["@the_box_saw"]);
     let of_events = r.says(&[EVENTS]);
     // Before classes: a place may be named like one.
     let (camera, place) = read_place(r, slots.cameras.first())?.unzip();

@@ -122,13 +122,9 @@ fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
         let words = match said.as_slice() {
             ["night", ..] if is_behind("the") => vec!["last", "night"],
             ["overnight", ..] | ["past", "night", ..] => vec!["last", "night"],
-            // Behind `in the` it is the last seven days, or the time back to this day of a month.
-            ["last", unit @ ("week" | "month" | "year"), ..] if is_behind("the|in|within|over") => {
-                vec!["past", unit]
-            }
             said => said.to_vec(),
         };
-        let (span, count) = english::past(&words, now)?;
+        let (span, count) = english::past(r.before(start), &words, now)?;
         let is_one_word = one_of("night|overnight", r.word(start));
         let end = at.get(if is_one_word { 0 } else { count - 1 })? + 1;
         // `by monday` is a span that ends.
@@ -284,6 +280,8 @@ pub(crate) fn describe((from, to): Range, now: &Zoned) -> String {
         let at = at.to_zoned(now.time_zone().clone());
         at.strftime("%A %-d %B %H:%M").to_string()
     };
+    let is_to_come = |at: Timestamp| at > now.timestamp();
+    let to = to.filter(|to| !is_to_come(*to) || from.is_some_and(is_to_come));
     match (from, to) {
         (Some(from), Some(to)) => {
             format!("This is from {} until {}.", shown(from), shown(to))

@@ -14,7 +14,7 @@ use watchkeeper_english::{number_word, singulars};
 
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Place, Shape, quoted};
+use crate::scene::{Camera, Deployed, Place, Shape, quoted};
 use crate::token::Kind;
 
 impl Reader<'_> {
@@ -205,7 +205,9 @@ pub(crate) fn known_place<'s>(
     });
     let (at, camera, place) = found.max_by_key(|(at, ..)| at.len())?;
     let start = at.start - usize::from(at.start > 0 && one_of("the", reader.word(at.start - 1)));
-    reader.mark(start..at.end);
+    // `the pool area`
+    let end = at.end + usize::from(one_of("area|zone|region", reader.word(at.end)));
+    reader.mark(start..end);
     Some((camera, place))
 }
 
@@ -260,19 +262,26 @@ pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId>
 }
 
 /// The only pipeline that watches for the class before a word for a pipeline: `the car watch`.
-pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>) -> Option<PipelineId> {
-    let (at, mention) = (0..reader.tokens.len()).find_map(|at| {
+/// `about`: or for no other than the class behind "about".
+pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>, about: bool) -> Option<PipelineId> {
+    let (at, mention, is_named) = (0..reader.tokens.len()).find_map(|at| {
         let mention = mention_at(reader, at)?;
         let is_named = reader.fits(WATCHES, mention.at.end).is_some();
-        (is_named && !mention.labels.is_empty()).then_some((at, mention))
+        let is_about = about && reader.before(reader.before_articles(at)) == "about";
+        let is_it = (is_named || is_about) && !mention.labels.is_empty();
+        is_it.then_some((at, mention, is_named))
     })?;
-    let watching = reader.scene.pipelines.iter().filter(|deployed| {
-        let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-        classes.iter().any(|class| mention.labels.contains(class))
-    });
-    let [only] = watching.collect::<Vec<_>>()[..] else {
+    let classes =
+        |deployed: &Deployed| watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
+    let is_it = |class: &String| mention.labels.contains(class);
+    let all = reader.scene.pipelines.iter();
+    let watching: Vec<&Deployed> = all.filter(|p| classes(p).iter().any(is_it)).collect();
+    let [only] = watching[..] else {
         return None;
     };
+    if !(is_named || classes(only).iter().all(is_it)) {
+        return None;
+    }
     reader.mark(at..mention.at.end);
     Some(only.spec.id.clone())
 }
@@ -299,6 +308,17 @@ impl Mention {
     /// Whether there is to be none of it.
     pub(crate) fn is_none(&self) -> bool {
         self.stand == Stand::None || self.is_nobody()
+    }
+
+    /// Means those who are there, in the place of none: `nobody` becomes `somebody`.
+    pub(crate) fn turn_to_wanted(&mut self) {
+        if self.is_nobody() {
+            let is_person = !self.labels.is_empty();
+            self.said = if is_person { "somebody" } else { "anything" }.to_owned();
+        }
+        if self.stand == Stand::None {
+            self.stand = Stand::Wanted;
+        }
     }
 
     /// Whether it means all of them together: `everybody`.

@@ -28,7 +28,10 @@ impl Slots {
     /// Reads the slots of a question and uses their words.
     pub(crate) fn read(r: &mut Reader<'_>) -> Self {
         let (pictures, of_pictures) = pictures(r);
-        let pipelines = names::pipelines(r, true);
+        let mut pipelines = names::pipelines(r, true);
+        if pipelines.is_empty() {
+            pipelines.extend(names::pipeline_of_class(r, false));
+        }
         let (cameras, all) = cameras(r);
         let (range, compared_with) = match moments::compared(r) {
             Some((first, second)) => (Some(first), Some(second)),

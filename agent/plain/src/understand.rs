@@ -7,13 +7,14 @@ use watchkeeper_engine::templates::watch;
 
 use crate::DataError;
 use crate::amend;
-use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::answer::{Answer, Change, Looked, Missing, Question, Unknown};
 use crate::closed::content_words;
 use crate::control;
 use crate::edit;
 use crate::intent::Intent;
 use crate::lexicon::{Lexicon, folded};
 use crate::look;
+use crate::names;
 use crate::new_watch::NewWatch;
 use crate::pieces::{self, Request};
 use crate::propose::{ChangeSet, deploy, pause, propose};
@@ -130,7 +131,13 @@ impl Plain {
             _ if let Some(forbidden) = forbidden => Err(Refusal::meaning(
                 forbidden.r.remedy("forbidden").unwrap_or(NOT_WANTED),
             )),
-            Intent::Nothing => return self.unknown(content_words(&first.r), String::new()),
+            Intent::Nothing => {
+                let mut r = first.r.clone();
+                names::cameras(&mut r);
+                let classes = names::find_classes(&r);
+                names::mark_classes(&mut r, &classes);
+                return self.unknown(content_words(&r), String::new());
+            }
             _ if let Some(other) = other => Err(one_at_a_time(&other.r)),
             Intent::Look => return self.look(first, notes, requests.len() == 1),
             Intent::Watch => watches(&requests, corrections, whole.scene, &mut notes),
@@ -252,10 +259,26 @@ fn watches(
     for parts in watches {
         new.extend(parts.watches(scene, notes)?);
     }
+    let deployed = deploy(&new, scene)?;
+    note_twins(&deployed, scene, notes);
     let replaced = pause_replaced(&new, scene, notes);
-    Ok(std::iter::once(deploy(&new, scene)?)
-        .chain(replaced)
-        .collect())
+    Ok(std::iter::once(deployed).chain(replaced).collect())
+}
+
+/// Notes watches that run already with the same workflow and rules.
+fn note_twins(new: &ChangeSet, scene: &Scene, notes: &mut Notes) {
+    for change in &new.changes {
+        let is_twin = |one: &Deployed| {
+            matches!(change, Change::Deploy(new) if one.spec.source == new.source
+                && one.spec.workflow == new.workflow && one.spec.rules == new.rules)
+        };
+        if let Some(twin) = scene.pipelines.iter().find(|one| is_twin(one)) {
+            let id = &twin.spec.id;
+            notes.assume(format!(
+                "{id} does the same already, so each event comes twice."
+            ));
+        }
+    }
 }
 
 /// Refuses a request of another kind in the same text: `tell me when somebody comes, and then pause
@@ -291,7 +314,7 @@ fn pause_replaced(new: &[NewWatch], scene: &Scene, notes: &mut Notes) -> Option<
         return None;
     }
     notes.assume(format!(
-        "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
+        "You said \"only\", so the new watch takes the place of {}: paused, and \"delete\" removes it for good.",
         names.join(" and ")
     ));
     Some(pause(replaced, None, scene))

@@ -5,6 +5,7 @@
 //! - A lesson about an error has the same tool and class, and the same place or message.
 
 use serde_json::{Value, json};
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Kind, Origin, Tag};
 use watchkeeper_memory::{Found, Memory, Query};
 
@@ -59,16 +60,25 @@ pub(crate) fn about_error(
     Ok(found.find(|found| read(found).is_some_and(|lesson| describes(&lesson))))
 }
 
-/// Returns the lesson about a correction of a request like this one.
+/// Cosine from which two requests for a camera ask for nearly the same.
+const NEARLY_SAME: f32 = 0.8;
+
+/// Returns the lesson about a correction of a request like this one, about the same camera.
 ///
 /// # Errors
 /// A sentence, if the notes can't be read.
-pub fn correction(memory: &mut Memory, request: &str) -> Result<Option<Lesson>, String> {
+pub fn correction(
+    memory: &mut Memory,
+    request: &str,
+    camera: Option<&SourceId>,
+) -> Result<Option<Lesson>, String> {
     let tags = [RULES, ErrorClass::Corrected.name()];
     let tags = tags.into_iter().flat_map(Tag::new).collect();
     let found = search(memory, request, tags)?;
     let mut lessons = found.iter().filter_map(read);
-    Ok(lessons.find(|lesson| similarity(request, &lesson.request) >= SAME))
+    Ok(lessons.find(|lesson| {
+        lesson.camera.as_ref() == camera && similarity(request, &lesson.request) >= NEARLY_SAME
+    }))
 }
 
 fn search(memory: &mut Memory, text: &str, tags: Vec<Tag>) -> Result<Vec<Found>, String> {

@@ -157,7 +157,10 @@ impl PastQuestion {
                 model: detector.model.clone(),
             },
             _ => Why::OtherClasses {
-                told: classes.into_iter().take(MAX_NAMED).cloned().collect(),
+                told: match rule.classes.is_empty() && classes.len() > MAX_NAMED {
+                    true => Vec::new(),
+                    false => classes.into_iter().take(MAX_NAMED).cloned().collect(),
+                },
             },
         })
     }
@@ -190,7 +193,11 @@ pub(super) fn classes_of(rule: &WatchedRule) -> BTreeSet<String> {
 
 /// The events that a rule records, in the plural.
 fn describe(rule: &WatchedRule) -> String {
-    let place = rule.place.as_deref().unwrap_or("the place");
+    let place: &str = match rule.place.as_deref() {
+        // Names that a template gives.
+        Some(place @ ("line" | "zone" | "picture")) => &format!("the {place}"),
+        place => place.unwrap_or("the place"),
+    };
     let direction = match rule.direction {
         Some(CrossDirection::In) => " inwards",
         Some(CrossDirection::Out) => " outwards",

@@ -58,85 +58,36 @@ pub enum ChatCommand {
     Wrong(String),
 }
 
-/// Name, argument and description of every command, for help and completion.
-pub const ALL: [(&str, &str, &str); 28] = [
-    (
-        "/status",
-        "",
-        "status of the runtime, cameras and pipelines",
-    ),
-    ("/streams", "", "cameras, and the pipelines on each"),
-    (
-        "/stop",
-        "PIPELINE",
-        "proposes to stop and delete a pipeline",
-    ),
-    ("/pause", "PIPELINE", "proposes to pause a pipeline"),
-    ("/resume", "PIPELINE", "proposes to resume a pipeline"),
-    ("/events", "[COUNT]", "the latest events"),
-    ("/reviews", "", "the events that wait for your answer"),
-    ("/approve", "NUMBER [NOTE]", "the event happened as it says"),
-    ("/reject", "NUMBER [NOTE]", "the event did not happen"),
-    (
-        "/correct",
-        "NUMBER CLASS|NAME=VALUE",
-        "something of another class, or with another value, happened",
-    ),
-    (
-        "/narrow",
-        "PIPELINE",
-        "proposes what your answers say its rules should ignore",
-    ),
-    (
-        "/heartbeat",
-        "[pause|resume]",
-        "the periodic check: status, pause, resume",
-    ),
-    ("/memory", "WORDS", "searches the notes"),
-    (
-        "/think",
-        "[@NAME] TEXT",
-        "asks the LLM directly, by the named blueprint",
-    ),
-    ("/image", "FILE", "attaches a picture to your next request"),
-    (
-        "/plan",
-        "",
-        "shows the proposal or question that waits for you",
-    ),
-    ("/cost", "", "costs and budget of the LLM"),
-    (
-        "/trace",
-        "[COUNT]",
-        "latest requests, proposals, confirmations and changes",
-    ),
-    ("/observe", "", "archive, jobs and cameras in a few lines"),
-    (
-        "/history",
-        "[jsonl]",
-        "the steps on the archive with rewards; as JSON lines",
-    ),
-    (
-        "/manual",
-        "ACTION [JSON]",
-        "runs a verb of the archive or a tool of jobs, without a model",
-    ),
-    ("/agent", "", "the blueprint of this chat"),
-    (
-        "/switch",
-        "[NAME]",
-        "chooses the blueprint for what the rules do not understand",
-    ),
-    ("/list", "", "the blueprints"),
-    ("/show", "NAME", "prints a blueprint"),
-    (
-        "/create",
-        "NAME [JOB]",
-        "creates a blueprint, a copy of the built-in one of a job",
-    ),
-    ("/help", "", "this list, and example requests"),
-    ("/quit", "", "ends the chat, as Ctrl-D does"),
-];
+/// Every command: name and arguments, then its description.
+const COMMANDS: &str = "\
+/status: status of the runtime, cameras and pipelines
+/streams: cameras, and the pipelines on each
+/stop PIPELINE: proposes to stop and delete a pipeline
+/pause PIPELINE: proposes to pause a pipeline
+/resume PIPELINE: proposes to resume a pipeline
+/events [COUNT]: the latest events
+/reviews: the events that wait for your answer
+/approve NUMBER [NOTE]: the event happened as it says
+/reject NUMBER [NOTE]: the event did not happen
+/correct NUMBER CLASS|NAME=VALUE: something of another class, or with another value, happened
+/narrow PIPELINE: proposes what your answers say its rules should ignore
+/heartbeat [pause|resume]: the periodic check: status, pause, resume
+/memory WORDS: searches the notes
+/think [@NAME] TEXT: asks the LLM directly, by the named blueprint
+/image FILE: attaches a picture to your next request
+/plan: shows the proposal or question that waits for you
+/cost: costs and budget of the LLM
+/trace [COUNT]: latest requests, proposals, confirmations and changes
+/observe: archive, jobs and cameras in a few lines
+/history [jsonl]: the steps on the archive with rewards; as JSON lines
+/manual ACTION [JSON]: runs a verb of the archive or a tool of jobs, without a model
+/agent: the blueprint of this chat
+/switch [NAME]: chooses the blueprint for what the rules do not understand
+/list: the blueprints
+/show NAME: prints a blueprint
+/create NAME [JOB]: creates a blueprint, a copy of the built-in one of a job
+/help: this list, and example requests
+/quit: ends the chat, as Ctrl-D does";
 
 /// Commands that are taken without their slash, beside `manual` with an action: no request reads
 /// like them.
@@ -220,12 +171,23 @@ pub fn without_slash(line: &str) -> Option<(&'static str, &'static str)> {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let command = format!("/{}", first.to_lowercase());
-    let (name, _, about) = ALL.iter().find(|(name, ..)| *name == command)?;
+    let (name, _, about) = commands().find(|(name, ..)| *name == command)?;
     match parse(&format!("{command} {rest}")) {
         // A request is read without the slash too.
         None | Some(ChatCommand::Wrong(_) | ChatCommand::Say(_)) => None,
         Some(_) => Some((name, about)),
     }
+}
+
+/// The names of all commands.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    commands().map(|(name, ..)| name)
+}
+
+/// Name, usage and description of each command.
+fn commands() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let lines = COMMANDS.lines().filter_map(|line| line.split_once(": "));
+    lines.map(|(usage, about)| (usage.split(' ').next().unwrap_or(usage), usage, about))
 }
 
 /// Whether a line without a slash ends the chat.
@@ -235,7 +197,7 @@ pub fn is_bare_quit(line: &str) -> bool {
 
 fn unknown_command(command: &str) -> ChatCommand {
     // The slash is part of every command and would make all of them similar.
-    let known = ALL.iter().map(|(name, ..)| name.trim_start_matches('/'));
+    let known = names().map(|name| name.trim_start_matches('/'));
     let near = nearest(command.trim_start_matches('/'), known);
     let command: String = command.chars().take(40).collect();
     ChatCommand::Wrong(match near {
@@ -318,11 +280,8 @@ fn think(rest: &str) -> ChatCommand {
 
 /// Returns the list of commands, one per line.
 pub fn help() -> String {
-    let line = |(name, takes, what): &(&str, &str, &str)| {
-        let usage = format!("{name} {takes}");
-        format!("{usage:18} {what}")
-    };
-    ALL.iter().map(line).collect::<Vec<_>>().join("\n")
+    let lines = commands().map(|(_, usage, about)| format!("{usage:18} {about}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -367,8 +326,9 @@ mod tests {
 
     #[test]
     fn every_listed_command_is_parsed() {
-        for (name, takes, _) in ALL {
-            let line = match takes {
+        assert_eq!(commands().count(), COMMANDS.lines().count());
+        for (name, usage, _) in commands() {
+            let line = match usage.strip_prefix(name).unwrap_or_default().trim() {
                 "" => name.to_owned(),
                 "[COUNT]" => format!("{name} 5"),
                 "[pause|resume]" => format!("{name} pause"),

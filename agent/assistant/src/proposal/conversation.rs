@@ -215,9 +215,14 @@ impl SessionState {
     /// never another watch.
     fn handle_follow_up(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         let scene = here.scene(&here.now);
-        let proposes =
-            |text: &str| matches!(plain.understand(text, &scene), Ok(Answer::Propose(_)));
-        if !plain.is_correction(text, &scene) {
+        let understood = |text: &str| plain.understand(text, &scene);
+        let proposes = |text: &str| matches!(understood(text), Ok(Answer::Propose(_)));
+        // `delete it`
+        let asks_which =
+            || matches!(understood(text), Ok(Answer::Ask(of)) if of.about == Missing::Pipeline);
+        let mut words = text.split(' ');
+        let is_about_it = words.any(|word| ["it", "that", "this"].contains(&word)) && asks_which();
+        if !is_about_it && !plain.is_correction(text, &scene) {
             return self.handle_request(text, plain, here);
         }
         match self.topic.clone() {

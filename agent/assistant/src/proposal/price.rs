@@ -235,9 +235,16 @@ impl PriceTag {
         let (share, shares) = (self.processor_share?, self.shares?);
         let percent = share.text(|share| format!("{:.1}", share * 100.0));
         let mut text = format!("{percent} % of a core");
+        let is_decoding_known = shares.others.is_some();
+        if !is_decoding_known {
+            text.push_str(" without decoding (other work ran meanwhile)");
+        }
         if self.events_share.is_none() {
-            text.push_str(" without the pictures of events");
-            if let Some(why) = self.unknown.get("events") {
+            let and = if is_decoding_known { "" } else { " and" };
+            text.push_str(&format!("{and} without the pictures of events"));
+            // Storage and uplink lack the same number of events, with the same reason.
+            let why = self.unknown.get("events");
+            if let Some(why) = why.filter(|why| self.unknown.get("uplink") != Some(why)) {
                 text.push_str(&format!(" ({why})"));
             }
         }
@@ -250,9 +257,7 @@ impl PriceTag {
         Some(match shares.others {
             Some(0.0) => format!("{text} (another watch decodes the camera already)"),
             Some(_) => text,
-            None => {
-                format!("at least {text} (decoding is not known: this watch, or others, ran)")
-            }
+            None => format!("at least {text}"),
         })
     }
 

@@ -17,7 +17,7 @@ use watchkeeper_contract::workflow::DryRunReport;
 use super::backtest::BacktestSummary;
 use super::describe::all_steps;
 use super::price::{PriceTag, ProcessorShares};
-use crate::wording::counted;
+use crate::wording::{counted, duration};
 
 /// Events of one rule in a trial from which a remark warns of too many.
 const MIN_NOISY_EVENTS: u64 = 5;
@@ -290,7 +290,7 @@ impl TrialStats {
         if let Some((zone, present, bound)) = self.zone_count(rule) {
             let then = match rule.when {
                 Condition::Count { for_s, .. } if for_s > 0.0 && !self.may_have_fired(rule) => {
-                    format!("after {for_s} s")
+                    format!("after {}", duration(for_s))
                 }
                 _ => "at once".to_owned(),
             };

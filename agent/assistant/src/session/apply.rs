@@ -219,7 +219,7 @@ impl Session {
 }
 
 /// Returns the first new pipeline of a proposal.
-fn new_pipeline(offer: &CheckedProposal) -> Option<&PipelineSpec> {
+pub(super) fn new_pipeline(offer: &CheckedProposal) -> Option<&PipelineSpec> {
     let mut changes = offer.proposal.changes.iter();
     changes.find_map(|change| match change {
         Change::Deploy(spec) => Some(&**spec),

@@ -73,7 +73,10 @@ fn describe(records: &[Value], pipelines: &[PipelineId], (from, to): Span) -> St
     let line = |record: &Value| {
         let when =
             at(record).map_or_else(String::new, |at| format_local(at.as_millisecond(), "%F %R"));
-        let what = record["of"]["understood"].as_str().unwrap_or("a change");
+        // Actions on archive and jobs have a sentence.
+        let what = record["of"]["understood"].as_str();
+        let what = what.or(record["of"]["sentence"].as_str());
+        let what = what.unwrap_or("a change");
         format!("{when}  {what}")
     };
     let lines: Vec<String> = records.iter().filter(is_asked).map(line).collect();

@@ -9,6 +9,7 @@ use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
 use watchkeeper_memory::{Found, Memory, Query};
 use watchkeeper_plain::answer::Look;
 
+use super::apply::new_pipeline;
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::Error;
@@ -90,7 +91,9 @@ impl Session {
             return;
         };
         let request = text.to_owned();
-        let search = move |memory: &mut Memory| recall::correction(memory, &request);
+        let camera = new_pipeline(offer).map(|spec| spec.source.clone());
+        let search =
+            move |memory: &mut Memory| recall::correction(memory, &request, camera.as_ref());
         match notes.with(search).await {
             Ok(Some(lesson)) => self.report_note(&format!(
                 "a similar request was corrected before, to: {}",

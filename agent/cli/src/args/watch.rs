@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use watchkeeper_plain::templates::NAMES;
+use watchkeeper_plain::templates::names;
 
 use super::value::count;
 
@@ -15,7 +15,7 @@ use super::value::count;
   watchkeeper watch line-crossing --class trucks --direction \"from right to left\"")]
 pub(crate) struct WatchArgs {
     /// Template of the watch; `--list` describes them.
-    #[arg(required_unless_present = "list", value_parser = PossibleValuesParser::new(NAMES))]
+    #[arg(required_unless_present = "list", value_parser = PossibleValuesParser::new(names()))]
     pub template: Option<String>,
     /// List the templates, their flags and defaults.
     #[arg(long, conflicts_with = "template")]

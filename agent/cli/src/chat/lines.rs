@@ -200,15 +200,12 @@ impl ChatHelper {
         if word.is_empty() {
             return (start, Vec::new());
         }
-        let commands = chat_command::ALL
-            .iter()
-            .map(|(name, ..)| *name)
-            .filter(|_| start == 0);
-        let names = self.names.iter().map(String::as_str);
+        let commands = chat_command::names().filter(|_| start == 0);
+        let names = self.names.iter().cloned();
         let mut fits: Vec<String> = commands
+            .map(str::to_owned)
             .chain(names)
             .filter(|known| known.starts_with(word))
-            .map(str::to_owned)
             .collect();
         fits.sort();
         fits.dedup();

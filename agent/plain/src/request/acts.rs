@@ -36,8 +36,6 @@ impl Acts {
     }
 }
 
-const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted";
-
 /// Takes the words for what happens.
 ///
 /// The order matters: each pattern takes words from those after it.
@@ -55,10 +53,18 @@ const ALL_STAY: &str =
     "How they are there, and who is with them, is not told: all that stay count.";
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
+    let both_ways = r.take_all(&["@both_ways"]);
+    // Before `left alone`, which of an object is that it stays.
+    let empty = take_state(r, mentions, "@is_empty");
     if r.says(&["@how_it_is_there"]) {
         r.assume(ALL_STAY);
     }
-    let both_ways = r.take_all(&["@both_ways"]);
+    // Who moves in enters; something that moves in the yard is there already.
+    let is_anything = |m: &Mention| m.labels.is_empty() && !m.is_none();
+    let moves_there = !held && mentions.iter().any(is_anything) && {
+        let moves = |r: &Reader<'_>, i: usize| one_of("moves|move|moving", r.word(i));
+        r.mark_where(|r, i| moves(r, i) && one_of("in|inside", r.any_word(i + 1)))
+    };
     let mut acts = Acts {
         both_ways,
         crosses: r.take_all(&["@crosses"]) || both_ways,
@@ -67,10 +73,10 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
         people: r.says(&["@only_people"]),
         parks: r.says(&["@parks"]),
         stays: r.take_all(&["@stays"]),
-        empty: take_state(r, mentions, STATES),
-        occupied: take_state(r, mentions, "occupied|taken"),
-        appears: false,
-        motion: false,
+        empty,
+        occupied: take_state(r, mentions, "@is_occupied"),
+        appears: take_passing(r),
+        motion: moves_there,
     };
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
@@ -78,22 +84,31 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     if moves || acts.crosses {
         r.take_all(&["@goes"]);
     }
-    acts.appears = r.take_all(&["@appears"]);
+    acts.appears |= r.take_all(&["@appears"]);
     r.take_all(&["@is_there"]);
     // A staying object does not move, and no rule measures how long something moves.
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         // `a moving car` is not any car.
-        acts.motion = r.mark_where(|r, i| {
+        acts.motion |= r.mark_where(|r, i| {
             one_of("moves|move|moving", r.word(i)) && r.slot_of(i + 1) != Slot::Class
         });
     }
     acts
 }
 
+/// Takes `drives by` where no place follows: who walks by the pool is not in it.
+fn take_passing(r: &mut Reader<'_>) -> bool {
+    let mut passing = r.spots("@passes_by");
+    let ends = |at: usize| one_of("|.|,|!|\n|on|at|in|and", r.word(at));
+    passing.retain(|at| ends(at.end) && r.slot_of(at.end) != Slot::Place);
+    passing.iter().for_each(|at| r.mark(at.clone()));
+    !passing.is_empty()
+}
+
 /// Takes words for the state of a place. Beside a class it says something else, unless it is said
 /// of that class: `occupied by a car`, `free of cars`.
 fn take_state(r: &mut Reader<'_>, mentions: &[Mention], states: &str) -> bool {
-    let Some(found) = r.find(&[&format!("becomes|is|gets? {states} again?")]) else {
+    let Some(found) = r.find(&[states]) else {
         return false;
     };
     let end = found.at.end;
@@ -130,6 +145,10 @@ pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
     names.extend(names::camera_spots(r).into_iter().map(|(at, _)| at));
     r.hiding(names, |r| {
         let counted = r.take_all(&["@count"]);
+        if counted {
+            // Who watches to count wants no event.
+            r.take_all(&["watch|monitor", "keep an eye on"]);
+        }
         let told = r.take_all(&["@watch"]);
         r.take_all(&["message|messages|msg with?"]);
         if counted {

@@ -240,7 +240,7 @@ fn no_line(zone: Option<&Where>, camera: &Camera) -> Refusal {
         return which_line("Where is the line that they cross?", &[camera]);
     };
     let text = format!(
-        "What crosses a line, and which way, is told by a line, and {} is a zone. Say the whole request again with a line instead of it, or without the way.",
+        "Only a line reports who crosses it and which way, and {} is a zone. Say the whole request again with a line instead, or with \"enters\" or \"leaves\".",
         zone.text
     );
     Refusal::meaning(which_line(&text, &[camera]).text)

@@ -28,7 +28,7 @@ pub(crate) use spot::{ALONG, inwards, slug, the_place};
 use crate::answer::Missing;
 use crate::closed;
 use crate::intent::{STATES, named_watch};
-use crate::names;
+use crate::names::{self, Mention};
 use crate::new_watch::NewWatch;
 use crate::place::{self, Where};
 use crate::reader::{Reader, Slot};
@@ -107,10 +107,16 @@ impl Parts {
     /// Reads how many of what, and what happens. `hold_at`: the position of a duration.
     fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) {
         self.bound = bound(r);
+        let is_unwanted = r.says(&["@must_not"]);
         let required = take_required(r);
         let waits = !required && r.says(&["when|if|whenever"]);
         let mentions = one_list(r, self.bound.is_some(), waits);
         self.mentions = equipment(r, mentions, required);
+        r.slot = Slot::Other;
+        if is_unwanted && r.take(&["should|shall|must|may be?"]).is_some() {
+            self.mentions.iter_mut().for_each(Mention::turn_to_wanted);
+            r.assume("It is reported when it happens; nothing prevents it.");
+        }
         let moves = !self.ways.is_empty() || self.is_line();
         let held = self.settings.hold_s.is_some();
         let acts = acts(r, &self.mentions, moves, held);

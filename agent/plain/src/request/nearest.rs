@@ -9,22 +9,21 @@ use crate::lexicon::Stand;
 use crate::names::Mention;
 use crate::reader::Reader;
 
-/// Most words between a word that turns a class round and the class.
-const MOST_BEFORE: usize = 4;
-
 impl Parts {
     /// The command line of the nearest template with the camera and the classes that were
     /// understood, because a number or a time beside words that were not read may be another one.
-    /// None where nothing was understood, or where such a word turns a class round: `not a single
-    /// person`.
+    /// None where nothing was understood, or where such a word turns it round: `people without
+    /// a helmet`.
     pub(super) fn nearest_template(&self, r: &Reader<'_>) -> Option<String> {
         let turns = |i: usize| r.lexicon.turns(r.word(i)) || r.number(i).is_some();
-        let starts = self.mentions.iter().map(|m| m.at.start);
-        let mut before = starts.flat_map(|at| at.saturating_sub(MOST_BEFORE)..at);
+        if (0..r.tokens.len()).any(turns) {
+            return None;
+        }
         let classes = self.classes(r);
-        let name = self
-            .template_name(&classes)
-            .filter(|_| !before.any(turns))?;
+        if classes.is_empty() && !self.is_empty() {
+            return None;
+        }
+        let name = self.template_name();
         let template = r.lexicon.templates.iter().find(|t| t.name == name)?;
         Some(template.command_line(|parameter| match parameter {
             "class" => (!classes.is_empty()).then(|| several(&classes)),
@@ -46,9 +45,9 @@ impl Parts {
         said.join(" or ")
     }
 
-    fn template_name(&self, classes: &str) -> Option<&'static str> {
+    fn template_name(&self) -> &'static str {
         let is_long = self.acts.stays || self.settings.hold_s.is_some();
-        Some(match self.bound {
+        match self.bound {
             _ if self.crosses() && self.told => "line-crossing",
             _ if self.crosses() => "traffic-count",
             _ if self.is_empty() => "unattended",
@@ -58,8 +57,7 @@ impl Parts {
             None if is_long => "loitering",
             None if self.acts.enters => "zone-entry",
             None if self.settings.times.is_some() => "intruder",
-            None if self.acts.appears || !classes.is_empty() => "arrival",
-            None => return None,
-        })
+            None => "arrival",
+        }
     }
 }

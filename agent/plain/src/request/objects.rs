@@ -192,8 +192,9 @@ fn no_model() -> Refusal {
 
 /// Refuses a word that says too little.
 pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Refusal> {
-    let Some(vague) = (0..r.tokens.len()).find(|i| r.lexicon.words.vague.contains(r.word(*i)))
-    else {
+    let is_vague =
+        |i: &usize| r.lexicon.words.vague.contains(r.word(*i)) && r.any_word(*i + 1) != "than";
+    let Some(vague) = (0..r.tokens.len()).find(is_vague) else {
         return Ok(());
     };
     let more = r.remedy("vague").unwrap_or(

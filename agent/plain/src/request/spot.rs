@@ -11,6 +11,7 @@ use super::acts::Acts;
 use crate::answer::Missing;
 use crate::closed;
 use crate::lexicon::Way;
+use crate::names;
 use crate::place::{REMEDY, Where};
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::Refusal;
@@ -27,20 +28,10 @@ const DESCRIBES: usize = 3;
 /// `nobody`: no object was named. One of these words at a place where only an object can be, such
 /// as `when a safe appears`, does not name a place, and stays unread.
 pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
-    let content = |r: &Reader<'_>, i: usize| {
-        let word = r.word(i);
-        r.is_word(i) && !word.is_empty() && !r.lexicon.is_everyday(word)
-    };
-    let noun = |r: &Reader<'_>, i: usize| {
-        let word = r.word(i);
-        let noun = r.lexicon.words.places.contains(word) || has_state(r, i);
-        !word.is_empty() && noun && r.is_word(i)
-    };
     let at = (0..r.tokens.len()).find_map(|last| {
         // `a lot of people`
         let is_number = r.word(last) == "lot" && r.before(last) == "a";
-        if !noun(r, last)
-            || noun(r, last + 1)
+        if noun(r, last + 1)
             // `at the edge of the pool` is not in it.
             || r.any_word(last + 1) == "of" && r.slot_of(last + 2) == Slot::Place
             || is_number
@@ -56,6 +47,13 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
         let mut lead = start;
         while lead > 0 && one_of("the|my|our|a|an|this", r.word(lead - 1)) {
             lead -= 1;
+        }
+        // Only a place is entered, whatever its noun.
+        let goes = "enter|enters|entering|into|inside";
+        let is_entered = lead < start && one_of(goes, r.before(lead)) && !content(r, last + 1);
+        let is_thing = (start..=last).any(|i| names::class_begins(r, i));
+        if !(noun(r, last) || is_entered && content(r, last) && !is_thing) {
+            return None;
         }
         let prepositions = "at|in|inside|into|on|onto|near|by|through|within|around|of|to";
         let preposition = lead > 0 && one_of(prepositions, r.word(lead - 1));
@@ -82,6 +80,19 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
     r.slot = Slot::Place;
     r.mark(lead..end);
     Some(written)
+}
+
+/// Whether an unread word says what something is.
+fn content(r: &Reader<'_>, at: usize) -> bool {
+    let word = r.word(at);
+    r.is_word(at) && !word.is_empty() && !r.lexicon.is_everyday(word)
+}
+
+/// Whether an unread word is a noun of a place, or has the state of one.
+fn noun(r: &Reader<'_>, at: usize) -> bool {
+    let word = r.word(at);
+    let is_noun = r.lexicon.words.places.contains(word) || has_state(r, at);
+    !word.is_empty() && is_noun && r.is_word(at)
 }
 
 /// Whether the text states a state of the words here: `canteen is empty`.

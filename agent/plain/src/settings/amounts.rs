@@ -2,6 +2,7 @@
 //!
 //! A number is used by one phrase only, and one that is out of its range is never bent.
 
+use crate::names::class_begins;
 use crate::reader::{Found, Reader, one_of};
 use crate::refusal::Refusal;
 use crate::scene::quoted;
@@ -19,11 +20,30 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
     }
     // `on camera every one` is about cameras.
     let each = r.lexicon.expand("@each_one").find_map(|pattern| {
-        let found = r.find(&[pattern])?;
-        (!one_of("camera|cameras", r.before(found.at.start))).then_some(found)
-    })?;
-    r.mark(each.at);
+        let at = r.find(&[pattern])?.at;
+        (!one_of("camera|cameras", r.before(at.start))).then_some(at)
+    });
+    // `tell me about each person`; a count is of each anyway, and `when every car` is of all.
+    let of_class = || {
+        let mut words = 0..r.tokens.len();
+        let at = words.find(|i| one_of("each|every", r.word(*i)) && class_begins(r, i + 1))?;
+        let from = at - usize::from(at > 0 && one_of("about|of|for", r.word(at - 1)));
+        (!r.says(&["when|if|whenever", "@count"])).then_some(from..at + 1)
+    };
+    let at = each.or_else(of_class)?;
+    r.mark(at);
     Some(0.0)
+}
+
+/// Most events within an hour, from two on; `at most once an hour` is a cool-down.
+pub(super) fn hourly_cap(r: &mut Reader<'_>) -> Option<u32> {
+    let found = r.find(&["@hourly_cap"])?;
+    let most = found.value(0);
+    let is_cap = most.fract() == 0.0 && (2.0..=3600.0).contains(&most);
+    is_cap.then(|| {
+        r.mark(found.at);
+        most as u32
+    })
 }
 
 /// The duration of a condition; any other time stays unread.

@@ -16,7 +16,7 @@ use crate::moments;
 use crate::reader::{Reader, Slot};
 use crate::refusal::{Notes, Refusal};
 pub(crate) use amounts::seconds;
-use amounts::{confidence, cooldown, hold};
+use amounts::{confidence, cooldown, hold, hourly_cap};
 pub(crate) use channels::channels;
 use channels::names_of;
 use kept::{clip, quietly};
@@ -41,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) hold_s: Option<f64>,
     /// Seconds of quiet after an event; 0: each one is an event.
     pub(crate) cooldown_s: Option<f64>,
+    /// Most events within an hour.
+    pub(crate) max_per_hour: Option<u32>,
     /// Ends after this many seconds.
     pub(crate) stop_after_s: Option<f64>,
     /// When it is active; absent: always.
@@ -68,6 +70,7 @@ impl Settings {
         self.quiet = quietly(r);
         let is_sent;
         (self.notify, is_sent) = self.keep(About::Channels, r, channels);
+        self.max_per_hour = hourly_cap(r);
         self.cooldown_s = cooldown(r);
         self.refuse_contradiction(is_sent)?;
         Ok(self.clip.is_some() || is_kept || is_sent)
@@ -141,7 +144,8 @@ impl Settings {
 
     /// Whether it limits when there are events.
     pub(crate) fn limits_events(&self) -> bool {
-        self.hold_s.is_some() || self.cooldown_s.is_some() || self.times.is_some()
+        let is_rare = self.cooldown_s.is_some() || self.max_per_hour.is_some();
+        self.hold_s.is_some() || is_rare || self.times.is_some()
     }
 
     /// Whether it sets something besides hours.
@@ -170,6 +174,7 @@ impl Settings {
         self.notes.extend(new.notes.clone());
         self.confidence = new.confidence.or(self.confidence);
         self.cooldown_s = new.cooldown_s.or(self.cooldown_s);
+        self.max_per_hour = new.max_per_hour.or(self.max_per_hour);
         self.stop_after_s = new.stop_after_s.or(self.stop_after_s);
         self.clip = new.clip.or(self.clip);
         self.severity = new.severity.or(self.severity);
@@ -208,6 +213,8 @@ impl Settings {
             self.hold_s.map(|s| format!("for {}", seconds(s))),
             self.times.as_ref().map(ActiveTimes::describe),
             self.cooldown_s.map(quiet),
+            self.max_per_hour
+                .map(|most| format!("with at most {most} events an hour")),
             self.clip.map(clip),
             (!told.is_empty()).then(|| format!("notifies {told}")),
             self.stop_after_s
@@ -229,6 +236,7 @@ impl Settings {
             // `at most once an hour` is about messages, not about each one that comes.
             rule.shared_cooldown = cooldown_s > 0.0;
         }
+        rule.max_per_hour = self.max_per_hour.or(rule.max_per_hour);
         rule.clip = self.clip.or(rule.clip);
         rule.severity = self.severity.unwrap_or(rule.severity);
         // What is critical is never lowered.

@@ -526,3 +526,25 @@ fn number_of_crossings_says_that_a_cool_down_leaves_some_out() {
     scene.pipelines = vec![watch(&format!("{line}, every one"))];
     assert!(!said(&scene).contains("cool-down"), "{}", said(&scene));
 }
+
+#[test]
+fn second_question_and_a_duration_are_not_left_out() {
+    for (text, said) in [
+        (
+            "how many people came today and did any of them enter the gate",
+            "two questions",
+        ),
+        (
+            "was anyone at the gate for more than 5 minutes yesterday",
+            "how long",
+        ),
+    ] {
+        let refused = refusal_in(text, &site());
+        assert!(refused.contains(said), "{text}: {refused}");
+    }
+    // It is 21:10.
+    let Answer::Look(looked) = ask("what happened this evening", &site()) else {
+        panic!("not read");
+    };
+    assert!(looked.text.ends_with("18:00 until now."), "{}", looked.text);
+}

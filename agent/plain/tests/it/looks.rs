@@ -50,6 +50,13 @@ fn commands_about_a_watch_are_looked_up_with_their_time() {
     };
     assert_eq!(pipelines.len(), 1, "{pipelines:?}");
     assert!(from.is_some() && to.is_some());
+    for text in ["what did you change last", "what was changed yesterday"] {
+        let looked = looked(text, &box_with_a_pause()).look;
+        assert!(
+            matches!(looked, Look::Commands { .. }),
+            "{text}: {looked:?}"
+        );
+    }
 }
 
 #[test]
@@ -271,7 +278,9 @@ fn several_watches_of_one_camera_may_all_be_meant() {
 }
 
 #[test]
-fn start_it_again_resumes_the_watch_that_is_named() {
-    let question = question_in("start it again", &box_with_a_pause());
-    assert!(question.text.contains("Which one"), "{}", question.text);
+fn start_it_again_resumes_what_is_paused() {
+    let scene = box_with_a_pause();
+    let changes = proposal_in("start it again", &scene).changes;
+    let paused = scene.pipelines[0].spec.id.clone();
+    assert_eq!(changes, [Change::Resume(paused)]);
 }

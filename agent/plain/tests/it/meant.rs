@@ -266,6 +266,7 @@ fn movement_is_watched_by_the_motion_detector() {
     for text in [
         "tell me when there is movement on camera gate",
         "tell me when anything moves on camera gate",
+        "tell me when something moves in the left parking bay",
     ] {
         assert_eq!(model(text), "motion", "{text}");
     }

@@ -4,7 +4,7 @@ use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Seve
 use watchkeeper_plain::answer::{Answer, Change, Look, Missing, Proposal};
 
 use crate::support::{
-    ask, camera, deployed, proposal, proposal_in, question, question_in, scene, specs,
+    PLAIN, ask, camera, deployed, proposal, proposal_in, question, question_in, scene, specs,
     with_pipelines,
 };
 
@@ -437,4 +437,170 @@ fn a_day_of_the_past_is_the_last_one_of_its_name_and_may_be_today() {
         };
         assert!(looked.text.contains(from), "{text}: {}", looked.text);
     }
+}
+
+#[test]
+fn duration_that_was_asked_for_completes_the_request() {
+    for (request, answer) in [
+        ("tell me when somebody loiters at the gate", "two minutes"),
+        (
+            "alert me when a truck parks on camera dock",
+            "for half an hour",
+        ),
+        (
+            "warn me when a person waits at the gate at night",
+            "90 seconds",
+        ),
+    ] {
+        let asked = question(request, Missing::Duration);
+        let rule = rule(&asked.answered(answer));
+        assert!(matches!(rule.when, Condition::Stays { .. }), "{request}");
+    }
+}
+
+#[test]
+fn place_that_is_left_alone_has_nobody_in_it() {
+    for text in [
+        "ping me if the till is left alone for more than 5 mins, in the left half on camera gate",
+        "tell me when the till is left unattended for 5 minutes, in the left half on camera gate",
+    ] {
+        let Condition::Count { bound, for_s, .. } = rule(text).when else {
+            panic!("{text}");
+        };
+        assert_eq!((bound, for_s), (CountBound::Under(1), 300.0), "{text}");
+    }
+    let bag = rule("tell me when a bag is left alone on camera gate for 5 minutes");
+    assert!(matches!(bag.when, Condition::Stays { .. }));
+}
+
+#[test]
+fn who_passes_is_seen_and_is_in_no_place() {
+    for text in [
+        "tell me when a car drives by on the gate camera",
+        "alert me when somebody walks past at the gate",
+        "tell me when a dog goes by on camera gate at night",
+    ] {
+        assert!(
+            matches!(rule(text).when, Condition::Appears { .. }),
+            "{text}"
+        );
+    }
+    let text = "tell me when a car drives by the left parking bay";
+    assert!(matches!(ask(text, &scene()), Answer::Unknown(_)));
+}
+
+#[test]
+fn what_nobody_should_do_is_reported_of_those_who_do() {
+    for (text, wanted) in [
+        ("nobody should be in the left parking bay", "person"),
+        ("No dogs should enter the left parking bay at night.", "dog"),
+    ] {
+        let proposal = proposal(text);
+        assert_eq!(classes(&proposal), serde_json::json!([wanted]), "{text}");
+        let rule = specs(&proposal).remove(0).rules.unwrap().remove(0);
+        assert!(matches!(rule.when, Condition::Enters { .. }), "{text}");
+        assert!(
+            proposal
+                .assumed
+                .iter()
+                .any(|a| a.contains("nothing prevents"))
+        );
+    }
+}
+
+#[test]
+fn what_is_entered_is_a_place_whatever_its_noun() {
+    for text in [
+        "tell me when someone enters the greenhouse on camera gate",
+        "tell me when a dog goes into the old tool hut on camera gate",
+    ] {
+        question(text, Missing::Place);
+    }
+}
+
+#[test]
+fn order_means_the_watch_that_can_be_meant() {
+    let mut scene = with_pipelines(&["gate", "dock"]);
+    scene.pipelines[1].paused = true;
+    let dogs = deployed("tell me when a dog enters the left parking bay");
+    scene.pipelines.push(watchkeeper_plain::scene::Deployed {
+        name: dogs.id.to_string(),
+        spec: dogs,
+        paused: false,
+        paused_until: None,
+        not_running: None,
+    });
+    let ids: Vec<_> = scene.pipelines.iter().map(|p| p.spec.id.clone()).collect();
+    for (text, meant) in [
+        ("turn it back on", 1),
+        ("stop telling me about dogs", 2),
+        ("stop watching the left parking bay", 2),
+    ] {
+        let changes = proposal_in(text, &scene).changes;
+        let changed: Vec<_> = changes.iter().map(Change::pipeline).collect();
+        assert_eq!(changed, [&ids[meant]], "{text}");
+    }
+    // Both watches see cars, and other things.
+    for text in [
+        "stop telling me about cars",
+        "stop telling me about cats",
+        "tell me when a person enters the red car on camera gate",
+    ] {
+        assert!(matches!(ask(text, &scene), Answer::Unknown(_)), "{text}");
+    }
+}
+
+#[test]
+fn each_of_a_class_is_an_event() {
+    for (text, cooldown_s) in [
+        ("inform me of each person who is at the gate", 0.0),
+        ("tell me about every car on camera gate", 0.0),
+        ("tell me about all cars on camera gate", 60.0),
+    ] {
+        assert_eq!(rule(text).cooldown_s, cooldown_s, "{text}");
+    }
+    let capped = rule("tell me about cars on camera gate, at most 10 alerts per hour");
+    assert_eq!((capped.max_per_hour, capped.cooldown_s), (Some(10), 60.0));
+    let counted = proposal("count every car on camera gate");
+    assert_eq!(specs(&counted)[0].rules, Some(Vec::new()));
+}
+
+#[test]
+fn duration_is_corrected_only_where_it_is_clear_which() {
+    let text = "tell me when a person enters the left half on camera gate";
+    let corrected = |said: &str| PLAIN.corrected(text, &[said.to_owned()], &scene());
+    let Ok(Answer::Unknown(refused)) = corrected("make it 30 seconds") else {
+        panic!("the pause after an event, or how long somebody stays");
+    };
+    assert!(refused.text.contains("cool-down 30 seconds"), "{refused:?}");
+    for said in ["for 30 seconds", "cool-down 30 seconds"] {
+        assert!(matches!(corrected(said), Ok(Answer::Propose(_))), "{said}");
+    }
+    let cats = corrected("no wait, cats");
+    assert!(matches!(cats, Ok(Answer::Propose(_))), "{cats:?}");
+}
+
+#[test]
+fn watch_that_runs_already_is_named() {
+    let scene = with_pipelines(&["gate"]);
+    let same = "tell me when a person or a car appears on camera gate";
+    let is_named = |text: &str| {
+        let assumed = proposal_in(text, &scene).assumed;
+        assumed.iter().any(|a| a.contains("does the same already"))
+    };
+    assert!(is_named(same));
+    assert!(!is_named("tell me when a person appears on camera gate"));
+}
+
+#[test]
+fn midnight_is_no_day_of_hours() {
+    let after = "tell me when a car is at the gate after midnight";
+    assert_eq!(hours(after), " 00:00-06:00");
+    let until = ask("tell me when a car is at the gate until midnight", &scene());
+    assert!(matches!(until, Answer::Unknown(_)), "{until:#?}");
+    let text = "watch the gate between 7 and 9 and count the cars";
+    let Answer::Ask(refused) = ask(text, &scene()) else {
+        panic!("a count has no hours");
+    };
+    assert!(refused.text.contains("A count has no hours"), "{refused:?}");
 }

@@ -26,7 +26,7 @@ fn refusal_names_the_nearest_template_with_camera_and_class() {
             r#"arrival --camera "gate" --class "dogs""#,
         ),
         (
-            "warn me about people on camera gate between 20:00 and 5:00 unless it rains",
+            "warn me about people on camera gate between 20:00 and 5:00 in purple",
             r#"intruder --camera "gate" --class "people""#,
         ),
         (
@@ -87,6 +87,8 @@ fn number_beside_words_that_were_not_read_is_in_no_command_line() {
 fn beside_a_word_that_turns_it_round_no_template_is_nearest() {
     for text in [
         "tell me when zero people are on camera gate for an hour",
+        "tell me about people on camera gate unless it rains",
+        "tell me when someone other than me is at the gate",
         "tell me when not a single person is on camera gate for 10 minutes",
         "tell me when there isn't a car on camera gate for 5 minutes",
     ] {

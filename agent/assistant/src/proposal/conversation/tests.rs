@@ -179,8 +179,11 @@ fn correction_concerns_what_was_just_talked_about() {
     assert_eq!(*changed.proposal.changes[0].pipeline(), id);
     // It still does after a no.
     hear(&mut talk, "no", &later);
-    let changed = offer(hear(&mut talk, "make it confidence 0.7", &later));
-    assert_eq!(*changed.proposal.changes[0].pipeline(), id);
+    for text in ["make it confidence 0.7", "delete it"] {
+        let changed = offer(hear(&mut talk, text, &later));
+        assert_eq!(*changed.proposal.changes[0].pipeline(), id, "{text}");
+        hear(&mut talk, "no", &later);
+    }
     // After a request that failed it concerns no other watch.
     let mut talk = SessionState::default();
     let failed = hear(&mut talk, "tell me when a red car is on camera gate", &here);

@@ -66,7 +66,7 @@ fn decoding_is_named_where_it_is_shared_or_not_known() {
     let text = "processor 6.0 % of a core (another watch decodes the camera already),";
     assert!(shared.starts_with(text), "{shared}");
     let unknown = with(None);
-    let text = "processor at least 6.0 % of a core (decoding is not known";
+    let text = "processor at least 6.0 % of a core without decoding (";
     assert!(unknown.starts_with(text), "{unknown}");
 }
 
