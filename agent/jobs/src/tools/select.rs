@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Group, Measurer, Picture, Trait};
@@ -20,7 +20,9 @@ use super::common::{
     try_add_scores, unread_but_some,
 };
 use crate::counted;
-use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read};
+use crate::tool::{
+    Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, local_time, read,
+};
 
 const ORDERS: Kind = Kind::Choice(&[
     "quality",
@@ -112,11 +114,7 @@ impl Tool for Rank {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let RankParams { pictures, by } = read(params)?;
         let order = order(by.as_deref());
         let zone = TimeZone::system();
@@ -186,11 +184,7 @@ impl Tool for SelectBest {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let BestParams { from, count, by } = read(params)?;
         let order = order(by.as_deref());
         let zone = TimeZone::system();
@@ -272,11 +266,8 @@ impl Tool for Filter {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
+        let said = said(&params);
         let params: FilterParams = read(params)?;
         let mut conditions = params.conditions()?;
         conditions
@@ -322,9 +313,23 @@ impl Tool for Filter {
         let is_any_measured = kept.iter().any(|picture| picture.scores.is_some());
         kept.retain(|picture| of_scores.iter().all(|condition| condition.is_met(picture)));
         unknown += &unread_but_some(is_any_measured || !kept.is_empty(), &unread)?;
-        let summary = format!("{} of {number} met the conditions{unknown}", kept.len());
+        let summary = format!("{} of {number} met: {said}{unknown}", kept.len());
         Ok(pictures_done(&kept, summary))
     }
+}
+
+/// The conditions in words: `camera gate, hour is 6-12`.
+fn said(params: &Values) -> String {
+    let params = params.iter().filter(|(name, _)| *name != "pictures");
+    let said = params.map(|(name, value)| match value {
+        Value::Array(texts) => {
+            let texts: Vec<&str> = texts.iter().filter_map(Value::as_str).collect();
+            texts.join(", ")
+        }
+        Value::String(text) => format!("{name} {text}"),
+        other => format!("{name} {other}"),
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 impl FilterParams {
