@@ -29,8 +29,7 @@ impl Words {
         else {
             return Vec::new();
         };
-        let begin = place - usize::from(place > 0 && self.stands(place - 1, &["camera"]));
-        self.use_up_cameras(begin, known)
+        self.use_up_cameras(self.with_lead(place, &["camera"]), known)
     }
 
     /// Uses up the models of EXIF of which pictures are wanted.
@@ -54,10 +53,10 @@ impl Words {
             return Vec::new();
         };
         // "On the gate".
-        let article = place - usize::from(place > 0 && self.stands(place - 1, &["the"]));
-        let begin = match article > 0 && self.stands(article - 1, &["on"]) {
-            true => article - 1,
-            false => place,
+        let article = self.with_lead(place, &["the"]);
+        let begin = match self.with_lead(article, &["on"]) {
+            lead if lead < article => lead,
+            _ => place,
         };
         self.use_up(begin, end - begin);
         names
@@ -136,10 +135,14 @@ impl Words {
         let has_number = || (place..end).any(|at| self.get(at).is_some_and(is_number_of_model));
         let has_maker = self.has_maker(place, end);
         match () {
-            () if is(1, &WITH) && is(2, &TAKEN) => Some(place - 2),
+            // "Taken on a Sunday" and "from a tower" name no model.
+            () if is(1, &WITH) && is(2, &TAKEN) => {
+                let is_clear = is(1, &["with", "by"]) || has_maker || has_number();
+                is_clear.then(|| place - 2)
+            }
             () if is(1, &["by"]) && (has_maker || has_number()) => Some(place - 1),
             () if !has_maker => None,
-            () if is(1, &["of", "from", "on", "with"]) => Some(place - 1),
+            () if is(1, &["of", "from", "on", "with", "only"]) => Some(place - 1),
             () => self
                 .get(end)
                 .filter(|word| is_picture_word(&word.to_lowercase()))
@@ -186,10 +189,12 @@ pub(super) fn is_maker(word: &str) -> bool {
     one_of(MAKERS, &word.to_lowercase())
 }
 
-/// Returns whether a word is one such as D850: letters and digits.
+/// Returns whether a word is one such as D850: letters and digits. "5th" is a date.
 pub(super) fn is_number_of_model(word: &str) -> bool {
     let has = |test: fn(char) -> bool| word.contains(test);
-    has(|c| c.is_ascii_digit()) && has(char::is_alphabetic)
+    let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_ordinal = ["st", "nd", "rd", "th"].contains(&rest);
+    has(|c| c.is_ascii_digit()) && has(char::is_alphabetic) && !is_ordinal
 }
 
 #[cfg(test)]
@@ -224,6 +229,8 @@ mod tests {
             ("of the Eiffel Tower", "; Eiffel Tower"),
             ("of Pier 39", "; Pier 39"),
             ("taken by Anna", "; by Anna"),
+            ("taken on a Sunday", "; on Sunday"),
+            ("taken on the 5th", "; on 5th"),
             ("not by the Nikon", "; not by Nikon"),
         ] {
             let mut words = Words::new(text, "2026-11-28T15:00:00".parse().unwrap());
