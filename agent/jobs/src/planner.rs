@@ -40,6 +40,7 @@ use words::{LIKENESS, Range};
 
 use crate::cameras::KnownNames;
 use crate::plan::{Call, Plan, Retry, Step};
+use crate::tool::in_words;
 
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
@@ -93,6 +94,23 @@ pub fn plan_refined<'r>(
         Refinement::read(words, next_second(at), names)?.apply(&mut request);
     }
     Ok(build(title, &request))
+}
+
+/// Says in one line how a request was read, as its plan does it.
+pub fn read_as(plan: &Plan) -> String {
+    let inputs = plan.inputs.iter();
+    let inputs = inputs.filter_map(|(name, value)| Some(format!("{name} {}", value.as_str()?)));
+    let steps = plan.steps.iter().filter_map(|step| {
+        let tool = step.call.tool.as_str();
+        let params = match tool {
+            "list_pictures" | ARCHIVE_QUERY | "measure_quality" => return None,
+            FIND_OBJECTS => step.reason.clone(),
+            _ => in_words(&step.call.params),
+        };
+        let said = format!("{} {params}", tool.replace('_', " "));
+        Some(said.trim_end().to_owned())
+    });
+    inputs.chain(steps).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
@@ -734,6 +752,11 @@ mod tests {
                  → measure_quality → filter min_sharpness=0.35 → album",
             ),
             (
+                "./a per weekday, mornings only",
+                "list_pictures folder=\"./a\" → filter where=[\"hour is 6-12\"] \
+                 → group by=\"weekday\" → album",
+            ),
+            (
                 "group ./a by weeks, mornings only",
                 "list_pictures folder=\"./a\" → filter where=[\"hour is 6-12\"] \
                  → group by=\"week\" → album",
@@ -809,6 +832,17 @@ mod tests {
         ] {
             assert_eq!(steps(text), format!("{yesterday} {expected}"), "{text}");
         }
+    }
+
+    #[test]
+    fn plan_is_said_in_one_line() {
+        let text = "the 3 best of each week in ./a not last week, without cars, newest first";
+        assert_eq!(
+            read_as(&plan(text, now(), &names()).unwrap()),
+            "folder ./a; filter time is not 2026-11-16T00:00:00 to 2026-11-23T00:00:00; \
+             find objects those with < 1 car; group by week; select best by quality, count 3; \
+             rank by newest; album"
+        );
     }
 
     #[test]
@@ -1050,9 +1084,17 @@ mod tests {
             ("sort ./a into with people and without people", "\"people\""),
             (
                 "group ./a by Canon and iPhone",
-                "\"group\"; groups are by year,",
+                "\"group\", \"Canon\", \"iPhone\"",
             ),
             ("split ./a", "\"split\"; groups are by year,"),
+            ("photos in ./a except at night and on Sundays", "\"except\""),
+            ("photos in ./a by zone bay-2", "\"bay-2\""),
+            (
+                "photos in ./a except the PNG files of the Canon",
+                "\"Canon\"",
+            ),
+            ("organise ./a by Canon", "not understood: \"Canon\""),
+            ("./a, every november", "not understood: \"november\""),
             ("sort ./a", "\"sort\"; choices:"),
             (
                 "./a by camera by week by place",
@@ -1226,6 +1268,12 @@ mod tests {
                 "time is not 2026-11-10T00:00:00 to 2026-11-21T00:00:00",
             ),
             ("morning photos in ./a", "hour is 6-12"),
+            ("photos in ./a not in zone bay-2", "zone is not bay-2"),
+            ("photos in ./a in zone \"bay 2\"", "zone is bay 2"),
+            (
+                "photos in ./a taken on Tuesday mornings",
+                "weekday is tuesday\",\"hour is 6-12",
+            ),
             (
                 "Monday mornings in ./a",
                 "weekday is monday\",\"hour is 6-12",

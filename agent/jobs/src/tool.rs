@@ -227,6 +227,23 @@ impl ToolSpec {
 /// Values of a call or a result, by name.
 pub type Values = Map<String, Value>;
 
+/// Says the values of a call in one line, without pictures and names: `camera gate, hour is 6-12`.
+pub(crate) fn in_words(params: &Values) -> String {
+    let said = params.iter().filter_map(|(name, value)| match value {
+        _ if ["file", "folder", "name", "title"].contains(&name.as_str()) => None,
+        Value::String(text) if text.starts_with("${") => None,
+        Value::String(text) => Some(format!("{name} {text}")),
+        Value::Array(texts) => {
+            let texts: Option<Vec<&str>> = texts.iter().map(Value::as_str).collect();
+            texts
+                .filter(|texts| !texts.is_empty())
+                .map(|texts| texts.join(", "))
+        }
+        other => Some(format!("{name} {other}")),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
 /// Result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {

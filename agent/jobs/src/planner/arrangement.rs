@@ -231,6 +231,13 @@ impl Words {
         refused
     }
 
+    /// Returns whether a verb asks for groups or an order.
+    pub(super) fn asks_for_arrangement(&self) -> bool {
+        let verbs = ["organise", "organize", "arrange", "organised", "arranged"];
+        let verbs = [&verbs[..], &GROUPING_VERBS, &SORTING_VERBS].concat();
+        (0..self.len()).any(|at| self.is_one(at, &verbs))
+    }
+
     /// The verb of a request for groups or, if no order is named, one for an order.
     fn idle_verb(&self, is_ordered: bool) -> Option<String> {
         let is_verb = |at: &usize| {

@@ -24,6 +24,14 @@ impl Words {
     /// X100`.
     pub(super) fn cameras(&mut self, known: &CameraNames) -> Vec<String> {
         let is_named = |place: &usize| self.known_camera_at(*place, known).is_some();
+        // "Split into the gate and the dock" asks for groups.
+        let is_group = |place: &usize| {
+            let article = self.with_lead(*place, &["the"]);
+            self.is_after(article, 1, &["into"]) && is_named(place)
+        };
+        if (0..self.len()).any(|at| is_group(&at)) {
+            return Vec::new();
+        }
         let named = (0..self.len()).find(is_named);
         let Some(place) = named.or_else(|| (0..self.len()).find(|at| self.names_camera(*at)))
         else {
@@ -35,7 +43,7 @@ impl Words {
     /// Uses up the models of EXIF of which pictures are wanted.
     pub(super) fn models(&mut self, known: &CameraNames) -> Vec<String> {
         let found = (0..self.len())
-            .filter(|at| !self.is_negated(*at))
+            .filter(|at| !self.is_negated(*at) && !self.is_of_exception(*at))
             .find_map(|at| {
                 let (_, end) = self.camera_model(at)?;
                 Some((self.lead_of_model(at, end)?, at))
@@ -134,7 +142,11 @@ impl Words {
         let is = |back: usize, words: &[&str]| self.is_after(place, back, words);
         let has_number = || (place..end).any(|at| self.get(at).is_some_and(is_number_of_model));
         let has_maker = self.has_maker(place, end);
+        // "Sort into Canon and iPhone photos" and "group by Canon" ask for groups.
+        let is_group =
+            is(1, &["into"]) || is(1, &["by"]) && !is(2, &TAKEN) && self.asks_for_arrangement();
         match () {
+            () if is_group => None,
             // "Taken on a Sunday" and "from a tower" name no model.
             () if is(1, &WITH) && is(2, &TAKEN) => {
                 let is_clear = is(1, &["with", "by"]) || has_maker || has_number();
@@ -230,6 +242,9 @@ mod tests {
             ("of Pier 39", "; Pier 39"),
             ("taken by Anna", "; by Anna"),
             ("taken on a Sunday", "; on Sunday"),
+            ("organise ./a by Canon", "; ./a by Canon"),
+            ("split into Canon photos", "; Canon"),
+            ("split into the gate and dock 2", "; gate dock 2"),
             ("taken on the 5th", "; on 5th"),
             ("not by the Nikon", "; not by Nikon"),
         ] {

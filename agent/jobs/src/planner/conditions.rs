@@ -215,7 +215,7 @@ impl Words {
             };
             (sense, end) = (next_sense, next);
         }
-        if self.may_deny_more(place, end, all) {
+        if self.may_deny_more(place, end, known, all) {
             return None;
         }
         if let Some((noun, at)) = self.unread_noun(end, sense, known) {
@@ -231,14 +231,34 @@ impl Words {
         Some(end)
     }
 
-    /// Returns whether a time stands behind a condition that a negation at `place` denies: "except
-    /// last week's photos at night" may mean only those that meet both.
-    fn may_deny_more(&self, place: usize, end: usize, all: &Conditions) -> bool {
+    /// Returns whether something stands behind a condition that a negation at `place` denies, and
+    /// may be a part of it: "except last week's photos at night" may mean those that meet both.
+    fn may_deny_more(
+        &self,
+        place: usize,
+        end: usize,
+        known: &KnownNames,
+        all: &Conditions,
+    ) -> bool {
         let is_time = |test: &Test| ["hour", "time", "weekday"].contains(&test.field);
-        let is_negated_time = self.stands(place, &["not"]) && all.tests.last().is_some_and(is_time);
-        let behind = end + usize::from(self.get(end).is_some_and(is_picture_word));
-        let is_behind = || self.test(behind).is_some_and(|(test, _)| is_time(&test));
-        (self.is_in(place, EXCEPTIONS) || is_negated_time) && is_behind()
+        let is_noun = |word: &str| is_picture_word(word) || word == "files";
+        let behind = end + usize::from(self.get(end).is_some_and(is_noun));
+        let test = self.test(behind).map(|(test, _)| test);
+        if !self.is_in(place, EXCEPTIONS) {
+            let denies_time = all.tests.last().is_some_and(is_time);
+            return self.stands(place, &["not"])
+                && denies_time
+                && test.is_some_and(|test| is_time(&test));
+        }
+        let is_joined = self.is_one(behind, &["and", "or"]) && self.test(behind + 1).is_some();
+        let is_wanted = self
+            .opening(behind)
+            .is_some_and(|(sense, _)| sense.is_wanted);
+        test.is_some()
+            || is_joined
+            || is_wanted
+            || self.shown_noun(behind, known).is_some()
+            || !self.stands(behind, &["by"]) && self.denied_camera(behind, known).is_some()
     }
 
     /// Uses up a condition that stands for itself; returns the place after.

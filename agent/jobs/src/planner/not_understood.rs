@@ -11,7 +11,7 @@ use super::camera_words::{is_maker, is_number_of_model};
 use super::self_standing::SCORES;
 use super::unread_words::{BLURRED, DUPLICATES};
 use super::words::{
-    GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, VIDEOS, is_folder, is_plural, number,
+    EACH, GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, VIDEOS, is_folder, is_plural, number,
 };
 use crate::cameras::{CameraNames, KnownNames};
 use crate::spelling::nearest;
@@ -32,6 +32,8 @@ pub struct NotUnderstood {
     names_pictures: bool,
     /// Words that no rule has read.
     words: Vec<String>,
+    /// Those of them that no rule knows, or all.
+    named: Vec<String>,
     hint: Option<String>,
 }
 
@@ -50,11 +52,17 @@ impl NotUnderstood {
     }
 
     fn new(mut words: Vec<String>, hint: Option<String>) -> Self {
-        let mut named = HashSet::new();
-        words.retain(|word| named.insert(word.clone()));
+        let mut found = HashSet::new();
+        words.retain(|word| found.insert(word.clone()));
+        let mut named = words.clone();
+        named.retain(|word| !is_known(&word.to_lowercase()));
+        if named.is_empty() {
+            named.clone_from(&words);
+        }
         Self {
             names_pictures: true,
             words,
+            named,
             hint,
         }
     }
@@ -93,6 +101,14 @@ impl NotUnderstood {
         };
         Self::new(words, hint)
     }
+}
+
+/// Returns whether a word stays unread only because of one beside it: "every" of "every november".
+fn is_known(word: &str) -> bool {
+    let mut names = GROUPINGS.iter().map(|(name, _)| *name);
+    EACH.contains(&word)
+        || one_of("by|most|least|more|than", word)
+        || names.any(|name| name == word)
 }
 
 /// The rules and classes that there are, if one of the words may be meant as one.
@@ -192,6 +208,7 @@ impl fmt::Display for NotUnderstood {
         let Self {
             names_pictures,
             words,
+            named,
             hint,
         } = self;
         if !names_pictures {
@@ -202,7 +219,7 @@ impl fmt::Display for NotUnderstood {
         }
         if !words.is_empty() {
             let joint = if *names_pictures { "" } else { "; " };
-            let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            let quoted: Vec<String> = named.iter().map(|word| format!("{word:?}")).collect();
             write!(f, "{joint}not understood: {}", quoted.join(", "))?;
         }
         let hints = hint.iter().map(String::as_str).chain(remedies(words));

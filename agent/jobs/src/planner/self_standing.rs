@@ -5,7 +5,7 @@ use watchkeeper_english::{NIGHT, part_of_day};
 use watchkeeper_pictures::scores::SHARP;
 
 use super::unread_words::{BLURRED, Words};
-use super::words::{is_picture_noun, is_picture_word, number};
+use super::words::{is_filler, is_path, is_picture_noun, is_picture_word, number};
 
 /// A field with a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,6 +108,7 @@ impl Words {
             Self::weekdays,
             Self::shape,
             Self::format,
+            Self::zone,
             Self::size,
             Self::score,
             Self::blurred,
@@ -235,6 +236,13 @@ impl Words {
         })
     }
 
+    pub(super) fn is_weekday(&self, place: usize) -> bool {
+        let word = self.get(place).unwrap_or_default();
+        WEEKDAYS
+            .iter()
+            .any(|(day, _)| word.eq_ignore_ascii_case(day))
+    }
+
     /// `on Sundays`, `on a Monday`, `at weekends`, `Saturdays and Sundays` or `Monday mornings`. A
     /// night is of two days.
     fn weekdays(&self, place: usize) -> Option<Found> {
@@ -246,7 +254,8 @@ impl Words {
         loop {
             let word = self.get(at).unwrap_or_default().to_lowercase();
             let name = word.strip_suffix('s');
-            let parts = self.several_parts_of_day(at + 1);
+            let is_group = self.is_after(at, 1, &["by", "each", "per", "every"]);
+            let parts = self.several_parts_of_day(at + 1).filter(|_| !is_group);
             let is_any = has_article || parts.is_some_and(|part| part != NIGHT);
             let name = name.or(is_any.then_some(word.as_str()));
             let name = name.filter(|_| parts != Some(NIGHT));
@@ -299,6 +308,15 @@ impl Words {
             return None;
         }
         Some((Test::is("format", format), at + 1 + usize::from(has_noun)))
+    }
+
+    /// `in zone bay-2` or `zone "bay 2"`.
+    fn zone(&self, place: usize) -> Option<Found> {
+        let at = place + usize::from(self.is_one(place, &["in", "at", "of", "from"]));
+        let name = self.get(at + 1).filter(|name| !is_filler(name))?;
+        let is_group = self.is_after(at, 1, &["by", "each", "per", "every", "and", "then"]);
+        let is_zone = self.stands(at, &["zone"]) && !is_group && !is_path(name);
+        is_zone.then(|| (Test::is("zone", name.trim_matches('"')), at + 2))
     }
 
     /// Returns whether a format at a place may be that of what is made.

@@ -40,6 +40,11 @@ impl Words {
             let night = self.one_night(place, new);
             let begin = place - usize::from(night.is_some());
             let new = night.unwrap_or(new);
+            // "Older than a week but newer than a month".
+            let begin = match range == Range::default() {
+                true => begin,
+                false => self.with_lead(begin, &["but"]),
+            };
             let bounds_again = new.since.and(range.since).or(new.until.and(range.until));
             let (since, until) = (range.since.or(new.since), range.until.or(new.until));
             let is_empty = since
@@ -67,7 +72,7 @@ impl Words {
         // "On a Friday" and "Friday mornings" are any, and "the first of June 2026" is a day.
         let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
             || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
-            || count == 1 && self.several_parts_of_day(end).is_some();
+            || self.is_weekday(end - 1) && self.several_parts_of_day(end).is_some();
         let range = Range {
             since: found.from.map(|from| from.datetime()),
             until: found.until.map(|until| until.datetime()),
@@ -85,7 +90,7 @@ impl Words {
     }
 
     /// Returns whether a word such as "except" begins the part of the request at a place.
-    fn is_of_exception(&self, place: usize) -> bool {
+    pub(super) fn is_of_exception(&self, place: usize) -> bool {
         let ends = "and|or|but|by|keep|then|only|sorted|grouped";
         let before = (0..place).rev();
         let mut before = before.take_while(|at| self.get(*at).is_some() && !self.is_in(*at, ends));
@@ -168,6 +173,11 @@ mod tests {
                 "- - except those Canon last week",
             ),
             ("Monday mornings", "- - Monday mornings"),
+            ("on Friday nights", "- - on Friday nights"),
+            (
+                "older than a week but newer than a month",
+                "2026-10-28 2026-11-21 ",
+            ),
             (
                 "in the night from Friday to Saturday",
                 "2026-11-27 2026-11-28 ",

@@ -113,7 +113,8 @@ impl Words {
     /// A word that is quoted or a path: the folder that is read.
     pub(super) fn folder(&mut self) -> Option<String> {
         let is_source = |at: &usize| {
-            self.get(*at).is_some_and(is_folder) && !self.is_target(*at) && !self.names_camera(*at)
+            let is_other = self.is_target(*at) || self.names_camera(*at);
+            self.get(*at).is_some_and(is_folder) && !is_other && !self.is_after(*at, 1, &["zone"])
         };
         let place = (0..self.len()).find(is_source)?;
         let path = self.words.get_mut(place)?.take()?;

@@ -47,7 +47,7 @@ const FILLERS: &str = "\
     |we|were|would|you|your";
 
 /// Phrases that mean what one of the planner's own words does.
-pub(super) const SYNONYMS: [(&[&str], &str); 22] = [
+pub(super) const SYNONYMS: [(&[&str], &str); 23] = [
     (&["apart", "from"], "except"),
     (&["aside", "from"], "except"),
     (&["other", "than"], "except"),
@@ -64,6 +64,7 @@ pub(super) const SYNONYMS: [(&[&str], &str); 22] = [
     (&["the", "rest"], "them"),
     (&["most", "recent"], "newest"),
     (&["&"], "and"),
+    (&["go", "through"], "show"),
     (&["todays"], "today"),
     (&["yesterdays"], "yesterday"),
     (&["would", "like"], "want"),

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use serde_json::Value;
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Group, Measurer, Picture, Trait};
@@ -21,7 +20,7 @@ use super::common::{
 };
 use crate::counted;
 use crate::tool::{
-    Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, local_time, read,
+    Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, in_words, local_time, read,
 };
 
 const ORDERS: Kind = Kind::Choice(&[
@@ -267,7 +266,7 @@ impl Tool for Filter {
     }
 
     fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
-        let said = said(&params);
+        let said = in_words(&params);
         let params: FilterParams = read(params)?;
         let mut conditions = params.conditions()?;
         conditions
@@ -316,20 +315,6 @@ impl Tool for Filter {
         let summary = format!("{} of {number} met: {said}{unknown}", kept.len());
         Ok(pictures_done(&kept, summary))
     }
-}
-
-/// The conditions in words: `camera gate, hour is 6-12`.
-fn said(params: &Values) -> String {
-    let params = params.iter().filter(|(name, _)| *name != "pictures");
-    let said = params.map(|(name, value)| match value {
-        Value::Array(texts) => {
-            let texts: Vec<&str> = texts.iter().filter_map(Value::as_str).collect();
-            texts.join(", ")
-        }
-        Value::String(text) => format!("{name} {text}"),
-        other => format!("{name} {other}"),
-    });
-    said.collect::<Vec<_>>().join(", ")
 }
 
 impl FilterParams {
