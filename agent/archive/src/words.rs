@@ -187,9 +187,10 @@ fn is_filler(word: &str) -> bool {
     FILLERS.contains(&word) || ENTRIES.contains(&word)
 }
 
-/// Whether a condition got a second value. A query has one of each kind, joined by "and".
+/// Whether a condition got a second value, or no time is left. A query has one of each kind, joined
+/// by "and".
 fn contradicts(before: &Query, after: &Query) -> bool {
-    let had_span = before.since.or(before.until).is_some();
+    let span = after.since.zip(after.until);
     differs(before.class.as_ref(), &after.class)
         || differs(before.camera.as_ref(), &after.camera)
         || differs(before.zone.as_ref(), &after.zone)
@@ -198,7 +199,10 @@ fn contradicts(before: &Query, after: &Query) -> bool {
         || differs(before.like.as_ref(), &after.like)
         || differs(before.content_type.as_ref(), &after.content_type)
         || differs(before.limit.as_ref(), &after.limit)
-        || (had_span && (before.since != after.since || before.until != after.until))
+        || differs(before.retention.as_ref(), &after.retention)
+        || differs(before.since.as_ref(), &after.since)
+        || differs(before.until.as_ref(), &after.until)
+        || span.is_some_and(|(since, until)| since >= until)
 }
 
 fn differs<T: PartialEq>(before: Option<&T>, after: &Option<T>) -> bool {
@@ -309,7 +313,8 @@ impl Reader<'_> {
         1
     }
 
-    /// Reads `the last 5 photos`, `newest 5` or `5 newest`: so many entries of an order.
+    /// Reads `the last 5 photos`, `newest 5`, `5 newest` or, before `clip`, `newest`: so many
+    /// entries of an order.
     fn take_number(&mut self) -> usize {
         let number_first = self.word(0).parse().ok().zip(order(self.word(1)));
         if let Some((limit @ 1..=MAX_LIMIT, order)) = number_first {
@@ -324,6 +329,14 @@ impl Reader<'_> {
             "last" => Some(Order::Newest),
             word => order(word),
         };
+        let is_several = self.is_counted(2) || ENTRIES.contains(&self.word(2));
+        let noun = self.word(1);
+        let is_kind = kind(noun).is_some() && !noun.ends_with('s');
+        let is_one = !is_several && (is_kind || self.known.classes.contains(noun));
+        if order.is_some() && is_one {
+            (self.query.limit, self.order) = (Some(1), order);
+            return 1;
+        }
         if limit.is_none() || order.is_none() || !is_counted {
             return 0;
         }
@@ -361,21 +374,31 @@ impl Reader<'_> {
         before + 1
     }
 
-    /// Reads `camera` or `collection` and its name, or `in` or `from` and a collection whose name
-    /// is a word for a kind.
+    /// Reads `camera`, `collection`, `class` or `zone` and its name, or `in` or `from` and a
+    /// collection whose name is a word for a kind.
     fn take_named(&mut self) -> usize {
-        let name = self.word(1);
-        let written = self.words.get(1).map_or("", |word| &word.written);
-        let (camera, collection) = (self.known.camera(name), self.known.collection(written));
-        match (self.word(0), camera, collection) {
-            ("camera", Some(camera), _) => self.query.camera = Some(camera.clone()),
-            ("collection", _, Some(name)) => self.query.pattern = Some(name.clone()),
-            ("in" | "from", _, Some(collection)) if kind(name).is_some() => {
-                self.query.pattern = Some(collection.clone());
-            }
+        let (known, query) = (self.known, &mut self.query);
+        let [lead, name] = [0, 1].map(|at| self.words.get(at));
+        let (Some(lead), Some(name)) = (lead, name) else {
+            return 0;
+        };
+        let one_of = |names: &BTreeSet<String>| {
+            singulars(&name.lower).find(|form| names.contains(form.as_str()))
+        };
+        let collection = || known.collection(&name.written).cloned();
+        let (condition, value) = match lead.lower.as_str() {
+            "camera" => (&mut query.camera, known.camera(&name.lower).cloned()),
+            "class" => (&mut query.class, one_of(&known.classes)),
+            "zone" => (&mut query.zone, one_of(&known.zones)),
+            "collection" => (&mut query.pattern, collection()),
+            "in" | "from" if kind(&name.lower).is_some() => (&mut query.pattern, collection()),
             _ => return 0,
+        };
+        let is_known = value.is_some();
+        if is_known {
+            *condition = value;
         }
-        2
+        2 * usize::from(is_known)
     }
 
     /// Reads a name that entries have; the longest wins.
@@ -411,7 +434,7 @@ impl Reader<'_> {
         0
     }
 
-    /// Reads a range of time; one that lasts until now has no end.
+    /// Reads a range of time, or the other bound of one; one that lasts until now has no end.
     fn take_time(&mut self) -> usize {
         let words: Vec<&str> = self.words.iter().map(|word| word.lower.as_str()).collect();
         let Some((range, count)) = range(&words, self.now) else {
@@ -425,8 +448,11 @@ impl Reader<'_> {
             return 0;
         }
         let until = range.until.filter(|until| until != self.now);
-        self.query.since = range.from.map(|from| from.timestamp());
-        self.query.until = until.map(|until| until.timestamp());
+        // A whole second is read more easily where the query is shown.
+        let second = |at: Zoned| Timestamp::from_second(at.timestamp().as_second()).ok();
+        let bound = |at: Option<Zoned>, known| at.and_then(second).or(known);
+        self.query.since = bound(range.from, self.query.since);
+        self.query.until = bound(until, self.query.until);
         count
     }
 }
@@ -526,6 +552,8 @@ mod tests {
             ("the oldest 20 clips at the gate", 20, Order::Oldest),
             ("last 5 cars", 5, Order::Newest),
             ("5 newest cars", 5, Order::Newest),
+            ("the latest clip at the gate", 1, Order::Newest),
+            ("oldest car", 1, Order::Oldest),
         ] {
             let found = read(text).unwrap();
             assert_eq!((found.limit, found.order), (Some(limit), order), "{text}");
@@ -609,6 +637,11 @@ mod tests {
                 Some("2023-12-31T23:00:00Z"),
             ),
             (
+                "cars since last week, before yesterday",
+                Some("2026-11-15T23:00:00Z"),
+                Some("2026-11-23T23:00:00Z"),
+            ),
+            (
                 "cars in November 2012",
                 Some("2012-10-31T23:00:00Z"),
                 Some("2012-11-30T23:00:00Z"),
@@ -640,6 +673,9 @@ mod tests {
             let found = read(text, &known(), &now()).unwrap();
             assert_eq!(found.pattern.as_deref(), Some("Deliveries"), "{text}");
         }
+        let found = read("class car in zone door", &known(), &now()).unwrap();
+        let named = [found.class, found.zone].map(Option::unwrap);
+        assert_eq!(named, ["car", "door"]);
         assert_refused(
             "cars of the collection moon",
             "\"collection\", \"moon\" are",
@@ -809,6 +845,8 @@ mod tests {
             ("oldest cars last pictures", "\"last\" is"),
             ("cars newest and largest first", "\"largest first\" is"),
             ("newest and oldest cars", "\"oldest\" is"),
+            ("protected and unprotected cars", "\"unprotected\" is"),
+            ("cars since today, before today", "\"before today\" is"),
         ] {
             assert_refused(text, words);
         }

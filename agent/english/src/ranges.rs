@@ -24,6 +24,8 @@ pub struct Range {
 
 /// Words before a period that is written out, and mean the time within it.
 const DURING: &str = "on|of|in|from|during|for";
+/// Words before an end that is within the range.
+const UNTIL: &str = "to|until|till";
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
 const PARTS: &str = "and|then|by|per|in|with|without|keep";
 /// Most words of a period.
@@ -34,16 +36,18 @@ pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
     let at = |place: usize| words.get(place).copied().unwrap_or_default();
     let lead = at(0);
     let of = |from, until, end| Some((Range { from, until }, end));
-    if one_of("older|newer", lead) && at(1) == "than" {
-        let begin = 2 + usize::from(one_of("a|an", at(2)));
+    // "No older than" a time is newer than it.
+    let denied = usize::from(one_of("no|not", lead));
+    if one_of("older|newer", at(denied)) && at(denied + 1) == "than" {
+        let begin = denied + 2 + usize::from(one_of("a|an", at(denied + 2)));
         let (bound, count) = within(&[&["past"][..], words.get(begin..)?].concat(), now)?;
         let end = begin + count - 1;
-        return match lead {
-            "older" => of(None, Some(bound), end),
-            _ => of(Some(bound), None, end),
+        return match (at(denied) == "older") == (denied == 0) {
+            true => of(None, Some(bound), end),
+            false => of(Some(bound), None, end),
         };
     }
-    if one_of("before|until|till|to|after", lead) {
+    if one_of("before|after", lead) || one_of(UNTIL, lead) {
         let Period { from, until, end } = period(words, 1, now)?;
         return match lead {
             "before" => of(None, Some(from), end),
@@ -79,15 +83,22 @@ struct Period {
     end: usize,
 }
 
-/// Reads a begin and an end: `between 2022 and 2023`, `from yesterday until now`.
+/// Reads a begin and an end: `between 2022 and 2023`, `from yesterday until now`, `Monday to
+/// Wednesday`.
 fn pair(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
-    let joints = match words.first() {
-        Some(&"between") => "and",
-        Some(&("from" | "since")) => "to|until|till|before",
-        _ => return None,
+    let (begin, joints) = match words.first()? {
+        &"between" => (1, "and"),
+        &("from" | "since") => (1, "to|until|till|before"),
+        lead => (usize::from(one_of(DURING, lead)), UNTIL),
     };
-    let mut places = 2..=MAX_WORDS + 1;
-    let joint = places.find(|at| words.get(*at).is_some_and(|word| one_of(joints, word)))?;
+    // The first one may be within a period: "from the day before yesterday to today".
+    let is_joint = |at: &usize| words.get(*at).is_some_and(|word| one_of(joints, word));
+    let mut places = (begin + 1..=begin + MAX_WORDS).filter(is_joint);
+    places.find_map(|joint| pair_around(words, begin, joint, now))
+}
+
+/// Reads the begin and the end of a pair around the word at `joint`.
+fn pair_around(words: &[&str], begin: usize, joint: usize, now: &Zoned) -> Option<(Range, usize)> {
     let last = match words.get(joint + 1) {
         Some(&"now") => Period {
             from: now.clone(),
@@ -97,20 +108,34 @@ fn pair(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
         _ => period(words, joint + 1, now)?,
     };
     let until = match words.get(joint) {
-        Some(&"before") => last.from,
-        _ => last.until,
+        Some(&"before") => last.from.clone(),
+        _ => last.until.clone(),
     };
-    let first = whole(words.get(1..joint)?, now).filter(|first| first.from < until);
-    let first = first.or_else(|| completed(words, 1..joint, joint + 1..last.end, now))?;
+    let first = words.get(begin..joint)?;
+    let is_before = |first: &Period| first.from < until;
+    let read = whole(first, now).filter(is_before);
+    // "Monday to Wednesday", on a Tuesday, are those of last week.
+    let earlier = || {
+        let day = first.first().filter(|_| first.len() == 1)?;
+        let from = weekday(day).and(whole(first, now))?.from;
+        let from = from.checked_sub(1.week()).ok()?;
+        Some(Period {
+            from,
+            ..last.clone()
+        })
+        .filter(is_before)
+    };
+    let completed = || completed(words, begin..joint, joint + 1..last.end, now);
+    let first = read.or_else(completed).or_else(earlier)?;
     let (from, until) = (Some(first.from), Some(until));
     (from < until).then_some((Range { from, until }, last.end))
 }
 
 /// Reads two periods of which one begins where the other ends: `yesterday and today`, or behind a
-/// preposition `October and November 2026`.
+/// preposition `October or November 2026`.
 fn two(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
     let mut places = place + 1..=place + MAX_WORDS;
-    let joint = places.find(|at| words.get(*at) == Some(&"and"))?;
+    let joint = places.find(|at| matches!(words.get(*at), Some(&("and" | "or"))))?;
     let read = match place {
         0 => named,
         _ => period,
@@ -263,8 +288,12 @@ fn date(words: &[&str]) -> Option<(Date, jiff::Span, usize)> {
     None
 }
 
-/// The number of `3rd`; any other word as it is.
+/// The number of `3rd` or `first`; any other word as it is.
 fn without_ordinal(word: &str) -> &str {
+    let mut first = ["first", "second", "third"].iter().zip(["1", "2", "3"]);
+    if let Some((_, number)) = first.find(|(written, _)| **written == word) {
+        return number;
+    }
     let mut ends = ["st", "nd", "rd", "th"].into_iter();
     let stem = ends.find_map(|end| word.strip_suffix(end));
     let is_number = |stem: &&str| stem.parse::<u8>().is_ok();
@@ -356,6 +385,7 @@ mod tests {
             ("on 20.11.26", "unread on 20.11.26"),
             ("on 2026-11-20t08:00", "unread on 2026-11-20t08:00"),
             ("in october", "unread in october"),
+            ("of the first of november 2026", "2026-11-01 2026-11-02"),
             ("over 2000 pixels", "unread over 2000 pixels"),
         ]);
     }
@@ -371,6 +401,11 @@ mod tests {
             ("from yesterday until now", "2026-11-27 now"),
             ("from friday to today", "2026-11-27 now"),
             ("from monday to friday last week", "2026-11-16 2026-11-21"),
+            ("monday to wednesday", "2026-11-23 2026-11-26"),
+            ("from saturday to monday", "2026-11-21 2026-11-24"),
+            ("10 to 20 november 2026", "2026-11-10 2026-11-21"),
+            ("on 2016-06-01 to 2016-06-03", "2016-06-01 2016-06-04"),
+            ("last tuesday to thursday", "2026-11-24 2026-11-27"),
             (
                 "from monday to friday of last week",
                 "2026-11-16 2026-11-21",
@@ -381,6 +416,7 @@ mod tests {
             ),
             ("between 16 and 18 november 2026", "2026-11-16 2026-11-19"),
             ("from october and november 2026", "2026-10-01 2026-12-01"),
+            ("in 2022 or 2023", "2022-01-01 2024-01-01"),
             ("from 2022 to 2023", "2022-01-01 2024-01-01"),
             (
                 "from 2022 and 2023 by month",

@@ -46,13 +46,19 @@ impl KnownNames {
 
     /// Returns the rule or class of events that a noun names. While neither is known, the run will
     /// say whether there are any.
-    pub(crate) fn of_events(&self, plural: &str, single: &str) -> Option<String> {
-        let is_rule =
-            |rule: &&String| rule.eq_ignore_ascii_case(plural) || rule.eq_ignore_ascii_case(single);
-        let rule = self.rules.iter().find(is_rule).cloned();
+    pub(crate) fn of_events(&self, noun: &str) -> Option<String> {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| is_same_noun(rule, noun)).cloned();
+        let class = self.class_of(noun);
         let is_nothing_known = self.classes.is_empty() && self.rules.is_empty();
-        let is_class = is_nothing_known || single == MOTION || self.has_class(single);
-        rule.or_else(|| is_class.then(|| single.to_owned()))
+        let is_class = is_nothing_known || class == MOTION || self.has_class(&class);
+        rule.or_else(|| is_class.then_some(class))
+    }
+
+    /// Returns whether a noun, in the singular or plural, is of a known rule or class.
+    pub(crate) fn names_events(&self, noun: &str) -> bool {
+        let is_rule = self.rules.iter().any(|rule| is_same_noun(rule, noun));
+        is_rule || self.has_class(&self.class_of(noun))
     }
 }
 

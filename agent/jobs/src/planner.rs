@@ -40,6 +40,7 @@ use words::{LIKENESS, Range};
 
 use crate::cameras::KnownNames;
 use crate::plan::{Call, Plan, Retry, Step};
+use crate::tool::in_words;
 
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
@@ -58,12 +59,14 @@ pub fn plan(text: &str, now: DateTime, names: &KnownNames) -> Result<Plan, NotUn
     Ok(build(text, &request))
 }
 
-/// Rounds up to a whole second: a range up to now includes what happened in this second.
+/// Rounds up to a whole second, or to the end of the day: a range up to now includes what happened
+/// in this second.
 fn next_second(now: DateTime) -> DateTime {
     let whole = now.with().subsec_nanosecond(0).build().unwrap_or(now);
+    let next = whole.saturating_add(SignedDuration::from_secs(1));
     match whole == now {
         true => now,
-        false => whole.saturating_add(SignedDuration::from_secs(1)),
+        false => next.min(now.date().at(23, 59, 59, 999_999_999)),
     }
 }
 
@@ -91,6 +94,23 @@ pub fn plan_refined<'r>(
         Refinement::read(words, next_second(at), names)?.apply(&mut request);
     }
     Ok(build(title, &request))
+}
+
+/// Says in one line how a request was read, as its plan does it.
+pub fn read_as(plan: &Plan) -> String {
+    let inputs = plan.inputs.iter();
+    let inputs = inputs.filter_map(|(name, value)| Some(format!("{name} {}", value.as_str()?)));
+    let steps = plan.steps.iter().filter_map(|step| {
+        let tool = step.call.tool.as_str();
+        let params = match tool {
+            "list_pictures" | ARCHIVE_QUERY | "measure_quality" => return None,
+            FIND_OBJECTS => step.reason.clone(),
+            _ => in_words(&step.call.params),
+        };
+        let said = format!("{} {params}", tool.replace('_', " "));
+        Some(said.trim_end().to_owned())
+    });
+    inputs.chain(steps).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
@@ -290,7 +310,13 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
     if let Some(wanted) = &request.sets {
         sets(chain, wanted);
     }
-    for (name, by) in ["group", "subgroup", "part"].into_iter().zip(&request.by) {
+    for (level, by) in request.by.iter().enumerate() {
+        let name = match level {
+            0 => "group".to_owned(),
+            1 => "subgroup".to_owned(),
+            2 => "part".to_owned(),
+            _ => format!("part{level}"),
+        };
         let mut params = json!({"pictures": chain.collection()});
         let tool = match *by {
             LIKENESS => GROUP_ALIKE,
@@ -299,7 +325,7 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
                 "group"
             }
         };
-        chain.add(name, tool, params, "what belongs together");
+        chain.add(&name, tool, params, "what belongs together");
         chain.groups = Some(format!("${{{name}.groups}}"));
     }
     if !is_of_all {
@@ -344,6 +370,14 @@ fn conditions(request: &Request) -> Map<String, Value> {
             .iter()
             .filter_map(|(name, at)| Some((*name, (*at)?.to_string())));
         conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
+    }
+    if is_of_events {
+        let unwanted = request
+            .conditions
+            .shown
+            .iter()
+            .filter(|shown| shown.is_none());
+        texts.extend(unwanted.map(|shown| format!("class is not {}", shown.class)));
     }
     conditions.extend((!texts.is_empty()).then(|| ("where".to_owned(), json!(texts))));
     conditions
@@ -544,7 +578,7 @@ mod tests {
             (
                 "yesterday's pictures of the gate without cars, grouped by hour",
                 "event_pictures camera=\"gate\" since=\"2026-11-27T00:00:00\" \
-                 until=\"2026-11-28T00:00:00\" \
+                 until=\"2026-11-28T00:00:00\" → filter where=[\"class is not car\"] \
                  → find_objects class=\"car\" → group by=\"hour\" → album",
             ),
             (
@@ -599,6 +633,15 @@ mod tests {
                 "sort ./a by year and month, the 2 best of each",
                 "list_pictures folder=\"./a\" → measure_quality → group by=\"month\" \
                  → select_best by=\"quality\" count=2 → album",
+            ),
+            (
+                "./a by week by camera",
+                "list_pictures folder=\"./a\" → group by=\"week\" → group by=\"camera\" → album",
+            ),
+            (
+                "best 5 of ./a as a contact sheet and a folder",
+                "list_pictures folder=\"./a\" → measure_quality \
+                 → select_best by=\"quality\" count=5 → contact_sheet → album",
             ),
             (
                 "organise ./a by month then day",
@@ -686,7 +729,11 @@ mod tests {
                  → group by=\"day\" → album",
             ),
             (
-                "photos of ./a taken with the iphone",
+                "./a & only the iphone",
+                "list_pictures folder=\"./a\" → filter camera=\"iphone\" → album",
+            ),
+            (
+                "photographs of ./a taken with the iphone",
                 "list_pictures folder=\"./a\" → filter camera=\"iphone\" → album",
             ),
             (
@@ -694,9 +741,115 @@ mod tests {
                 "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
                  → select_best by=\"quality\" count=2 → album",
             ),
+            (
+                "photos in ./a over 2 megapixels but under 8 megapixels",
+                "list_pictures folder=\"./a\" \
+                 → filter where=[\"megapixels > 2\",\"megapixels < 8\"] → album",
+            ),
+            (
+                "photos in ./a that aren't blurred, with exactly two megapixels",
+                "list_pictures folder=\"./a\" → filter where=[\"megapixels = 2\"] \
+                 → measure_quality → filter min_sharpness=0.35 → album",
+            ),
+            (
+                "./a per weekday, mornings only",
+                "list_pictures folder=\"./a\" → filter where=[\"hour is 6-12\"] \
+                 → group by=\"weekday\" → album",
+            ),
+            (
+                "group ./a by weeks, mornings only",
+                "list_pictures folder=\"./a\" → filter where=[\"hour is 6-12\"] \
+                 → group by=\"week\" → album",
+            ),
+            (
+                "put ./a in order by hour of the day",
+                "list_pictures folder=\"./a\" → group by=\"hour_of_day\" → album",
+            ),
+            (
+                "photos in ./a from 9:30:30 to 10:15",
+                "list_pictures folder=\"./a\" \
+                 → filter where=[\"hour is 9.508333333333333-10.25\"] → album",
+            ),
+            (
+                "people at the gate yesterday between 7 and 9 in the evening",
+                "event_pictures camera=\"gate\" since=\"2026-11-27T00:00:00\" \
+                 until=\"2026-11-28T00:00:00\" what=\"person\" \
+                 → filter where=[\"hour is 19-21\"] → album",
+            ),
+            (
+                "photos in ./a no older than 3 days",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-25T15:00:00\" → album",
+            ),
+            (
+                "photos in ./a from the day before yesterday to yesterday",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-26T00:00:00\" \
+                 until=\"2026-11-28T00:00:00\" → album",
+            ),
+            (
+                "put the blurred ones apart, from ./a",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"sharpness\" → album",
+            ),
+            (
+                "throw out the blurry and the duplicate ones of ./a, keeping 12",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 \
+                 → find_duplicates → select_best by=\"quality\" count=12 → album",
+            ),
+            (
+                "find bursts in ./a and keep the sharpest of each",
+                "list_pictures folder=\"./a\" → measure_quality → find_duplicates \
+                 → select_best by=\"sharpness\" count=1 → album",
+            ),
         ] {
             assert_eq!(steps(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn noun_of_one_event_is_that_of_its_rule_or_class() {
+        let yesterday = "event_pictures since=\"2026-11-27T00:00:00\" \
+                         until=\"2026-11-28T00:00:00\"";
+        for (text, expected) in [
+            (
+                "the sharpest picture of each delivery of yesterday",
+                "what=\"delivery\" → album",
+            ),
+            (
+                "the last delivery of yesterday",
+                "what=\"delivery\" → select_best by=\"newest\" count=1 → album",
+            ),
+            (
+                "the first car of each hour of yesterday",
+                "what=\"car\" → group by=\"hour\" → select_best by=\"oldest\" count=1 → album",
+            ),
+            (
+                "the newest car pictures of yesterday",
+                "what=\"car\" → select_best by=\"newest\" count=10 → album",
+            ),
+            (
+                "yesterday's deliveries, newest first, at most 20",
+                "what=\"delivery\" → select_best by=\"newest\" count=20 → rank by=\"newest\" → album",
+            ),
+        ] {
+            assert_eq!(steps(text), format!("{yesterday} {expected}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn plan_is_said_in_one_line() {
+        let text = "the 3 best of each week in ./a not last week, without cars, newest first";
+        assert_eq!(
+            read_as(&plan(text, now(), &names()).unwrap()),
+            "folder ./a; filter time is not 2026-11-16T00:00:00 to 2026-11-23T00:00:00; \
+             find objects those with < 1 car; group by week; select best by quality, count 3; \
+             rank by newest; album"
+        );
+    }
+
+    #[test]
+    fn today_stays_today_in_its_last_second() {
+        let now = "2026-11-28T23:59:59.5".parse().unwrap();
+        let plan = plan("today's photos by hour", now, &names()).unwrap();
+        assert_eq!(plan.steps[0].call.params["since"], "2026-11-28T00:00:00");
     }
 
     #[test]
@@ -927,6 +1080,44 @@ mod tests {
             ("organise ./a by day and similarity", "\"similarity\""),
             ("the 3 best of ./a most like ./b/x.jpg", "\"like\""),
             ("photos of ./a like a dream", "\"like\", \"dream\""),
+            ("split ./a into weekdays and weekends", "\"weekdays\""),
+            ("sort ./a into with people and without people", "\"people\""),
+            (
+                "group ./a by Canon and iPhone",
+                "\"group\", \"Canon\", \"iPhone\"",
+            ),
+            ("split ./a", "\"split\"; groups are by year,"),
+            ("photos in ./a except at night and on Sundays", "\"except\""),
+            ("photos in ./a by zone bay-2", "\"bay-2\""),
+            (
+                "photos in ./a except the PNG files of the Canon",
+                "\"Canon\"",
+            ),
+            ("organise ./a by Canon", "not understood: \"Canon\""),
+            ("./a, every november", "not understood: \"november\""),
+            ("sort ./a", "\"sort\"; choices:"),
+            (
+                "./a by camera by week by place",
+                "\"place\"; groups are by year,",
+            ),
+            ("photos in ./a of the first of november", "\"november\""),
+            (
+                "show me the duplicates in ./a and the blurred photos",
+                "\"blurred\"",
+            ),
+            (
+                "the 3 best pictures of each delivery of yesterday",
+                "\"each\"",
+            ),
+            ("put yesterday's pictures in ./b by day", "\"./b\""),
+            (
+                "an album of ./a by day and a contact sheet of the 10 best",
+                "\"sheet\"",
+            ),
+            (
+                "organise ./a by week without duplicats",
+                "did you mean duplicates?",
+            ),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
@@ -1006,6 +1197,10 @@ mod tests {
             ("no more than 2 photos per day of ./a", kept("quality", 2)),
             ("the best sharp photo of ./a", kept("quality", 1)),
             ("the 4 most recent photos of ./a", kept("newest", 4)),
+            ("the latest per camera of ./a", kept("newest", 1)),
+            ("./a, no more than 4 a day", kept("quality", 4)),
+            ("./a, newest first, max 6", kept("newest", 6)),
+            ("rank ./a by contrast, keep 3", kept("contrast", 3)),
         ] {
             let found = steps(text);
             assert!(found.contains(&expected), "{text}: {found}");
@@ -1064,6 +1259,25 @@ mod tests {
                 "camera is not Nikon D850 or iPhone 12",
             ),
             ("photos in ./a except those at night", "hour is not 22-6"),
+            (
+                "photos in ./a not from Monday to Wednesday",
+                "time is not 2026-11-23T00:00:00 to 2026-11-26T00:00:00",
+            ),
+            (
+                "photos in ./a except 10 to 20 November 2026",
+                "time is not 2026-11-10T00:00:00 to 2026-11-21T00:00:00",
+            ),
+            ("morning photos in ./a", "hour is 6-12"),
+            ("photos in ./a not in zone bay-2", "zone is not bay-2"),
+            ("photos in ./a in zone \"bay 2\"", "zone is bay 2"),
+            (
+                "photos in ./a taken on Tuesday mornings",
+                "weekday is tuesday\",\"hour is 6-12",
+            ),
+            (
+                "Monday mornings in ./a",
+                "weekday is monday\",\"hour is 6-12",
+            ),
             ("everything in ./a but the PNG files", "format is not png"),
             (
                 "photos in ./a taken with the iPhone 12 or the Nikon D850",
@@ -1176,6 +1390,10 @@ mod tests {
                  → group by=\"month\" → album",
             ),
             (
+                "the 5 photos in ./a most similar to ./b/x.jpg",
+                "list_pictures folder=\"./b/x.jpg\" → rank_alike count=5 → album",
+            ),
+            (
                 "tag the photos in ./a as car park, street or \"Statue of Liberty\"",
                 "tag labels=[\"car park\",\"street\",\"Statue of Liberty\"] → album",
             ),
@@ -1267,6 +1485,7 @@ mod tests {
                 "organise ./a by day, album called \"June 2016\"",
                 "June 2016",
             ),
+            ("the best 3 of ./a, album \"Autumn\"", "Autumn"),
         ] {
             let plan =
                 plan(text, now(), &names()).unwrap_or_else(|error| panic!("{text}: {error}"));

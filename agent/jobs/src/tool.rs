@@ -224,11 +224,31 @@ impl ToolSpec {
     }
 }
 
+/// Values of a call or a result, by name.
+pub type Values = Map<String, Value>;
+
+/// Says the values of a call in one line, without pictures and names: `camera gate, hour is 6-12`.
+pub(crate) fn in_words(params: &Values) -> String {
+    let said = params.iter().filter_map(|(name, value)| match value {
+        _ if ["file", "folder", "name", "title"].contains(&name.as_str()) => None,
+        Value::String(text) if text.starts_with("${") => None,
+        Value::String(text) => Some(format!("{name} {text}")),
+        Value::Array(texts) => {
+            let texts: Option<Vec<&str>> = texts.iter().map(Value::as_str).collect();
+            texts
+                .filter(|texts| !texts.is_empty())
+                .map(|texts| texts.join(", "))
+        }
+        other => Some(format!("{name} {other}")),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
 /// Result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
     /// Value of each output of the tool.
-    pub values: Map<String, Value>,
+    pub values: Values,
     /// The result in one sentence.
     pub summary: String,
     /// Files and folders that were written, as names in the output folder.
@@ -260,7 +280,7 @@ impl From<TargetError> for ToolError {
 ///
 /// # Errors
 /// [`ToolError::Permanent`] if a value that came from another step does not fit.
-pub fn read<T: DeserializeOwned>(params: Map<String, Value>) -> Result<T, ToolError> {
+pub fn read<T: DeserializeOwned>(params: Values) -> Result<T, ToolError> {
     serde_json::from_value(Value::Object(params))
         .map_err(|error| ToolError::Permanent(format!("the parameters do not fit: {error}")))
 }
@@ -271,7 +291,7 @@ pub trait Tool: Send + Sync {
 
     /// Returns what this box or the call lacks, in one sentence with the remedy. Values of `params`
     /// that are known only at the run are `null`. [`Self::run`] fails for the same reason.
-    fn missing(&self, _params: &Map<String, Value>) -> Option<String> {
+    fn missing(&self, _params: &Values) -> Option<String> {
         None
     }
 
@@ -292,11 +312,7 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// If it fails, or the context says that it must end.
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError>;
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError>;
 }
 
 /// The tools that plans may use, by name.

@@ -84,7 +84,8 @@ fn format(picture: &Picture) -> Option<String> {
 }
 
 fn hour(taken: DateTime) -> f64 {
-    f64::from(taken.hour()) + f64::from(taken.minute()) / 60.0
+    let [hour, minute, second] = [taken.hour(), taken.minute(), taken.second()].map(i32::from);
+    f64::from(hour * 3600 + minute * 60 + second) / 3600.0
 }
 
 fn megapixels(picture: &Picture) -> f64 {

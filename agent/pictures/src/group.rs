@@ -2,7 +2,8 @@
 //!
 //! - Every picture is in exactly one group; those without the needed value are in one of their own,
 //!   the last.
-//! - Groups are ordered by their first picture's instant, then by name; weekdays from Monday on.
+//! - Groups are ordered by their first picture's instant, then by name; weekdays from Monday on,
+//!   hours of the day from midnight on.
 //! - Gaps are measured between instants ([`Picture::instant`]).
 
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ pub enum By {
     Week,
     Day,
     Hour,
+    /// Hour of any day, such as from 8 to 9.
+    HourOfDay,
     /// Day of the week, such as all Mondays.
     Weekday,
     /// No gap between two pictures is longer than this number of minutes.
@@ -67,17 +70,17 @@ pub fn group(pictures: Vec<Picture>, by: By, zone: &TimeZone) -> Vec<Group> {
         let pictures = group.pictures.iter();
         pictures.filter_map(|p| p.instant(zone)).min()
     };
-    let weekday = |group: &Group| {
-        let taken = group
-            .pictures
-            .first()
-            .filter(|_| by == By::Weekday)?
-            .taken?;
-        Some(taken.weekday().to_monday_zero_offset())
+    let recurring = |group: &Group| {
+        let taken = group.pictures.first()?.taken?;
+        match by {
+            By::Weekday => Some(taken.weekday().to_monday_zero_offset()),
+            By::HourOfDay => Some(taken.hour()),
+            _ => None,
+        }
     };
     groups.sort_by_cached_key(|group| {
         let first = first(group);
-        (weekday(group), first.is_none(), first, group.name.clone())
+        (recurring(group), first.is_none(), first, group.name.clone())
     });
     if !unknown.is_empty() {
         groups.push(without(describe(by), unknown));
@@ -137,7 +140,7 @@ const fn describe(by: By) -> &'static str {
         By::Month => "month",
         By::Week => "week",
         By::Day => "day",
-        By::Hour => "hour",
+        By::Hour | By::HourOfDay => "hour",
         By::Weekday => "weekday",
         By::Gap { .. } => "time",
         By::Place { .. } => "place",
@@ -162,6 +165,7 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
         By::Week => time("%G-W%V"),
         By::Day => time("%Y-%m-%d"),
         By::Hour => time("%Y-%m-%d %H h"),
+        By::HourOfDay => time("%H h"),
         By::Weekday => time("%A"),
         By::Shape => Some(picture.shape().to_owned()),
         By::Camera => picture.camera.clone(),
@@ -293,6 +297,18 @@ mod tests {
         assert_eq!(names(&groups), expected);
         let groups = group(pictures.to_vec(), By::Week, &TimeZone::UTC);
         assert_eq!(names(&groups), [("2026-W53", 2), ("2027-W01", 1)]);
+    }
+
+    #[test]
+    fn hours_of_the_day_are_those_of_all_days_in_order() {
+        let times = [
+            "2027-01-01T20:00:00",
+            "2027-01-02T08:10:00",
+            "2027-01-03T20:59:59",
+        ];
+        let pictures = times.map(|time| picture(time, Some(time)));
+        let groups = group(pictures.to_vec(), By::HourOfDay, &TimeZone::UTC);
+        assert_eq!(names(&groups), [("08 h", 1), ("20 h", 2)]);
     }
 
     #[test]

@@ -28,5 +28,6 @@ pub(crate) use service::{ArchiveService, ArchiveSetup};
 
 /// A text as a field or label of an entry: one line of at most [`MAX_FIELD`] characters.
 pub(crate) fn field_text(text: &str) -> String {
-    single_line(text).chars().take(MAX_FIELD).collect()
+    let cut: String = single_line(text).chars().take(MAX_FIELD).collect();
+    cut.trim().to_owned()
 }

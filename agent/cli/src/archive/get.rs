@@ -46,6 +46,11 @@ pub(super) async fn run(
     out.both(&saved, || {
         format!("Saved {} ({bytes} bytes, from {tier})", output.display())
     });
+    if skip_cache && !["durable", "runtime"].contains(&tier.as_str()) {
+        out.note(format!(
+            "the content on disk was damaged or missing; a copy from {tier} has replaced it"
+        ));
+    }
     Ok(())
 }
 

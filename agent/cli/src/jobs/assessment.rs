@@ -66,10 +66,7 @@ impl Assessment {
             out.both(&done, || {
                 format!("{name}: valid, {}", counted(steps, "step"))
             });
-            if !out.is_json() {
-                let notes = absent.iter();
-                notes.for_each(|folder| out.note(format!("there is no folder {folder}")));
-            }
+            self.note(out);
             return Ok(());
         }
         let left: Vec<String> = self.left.iter().map(ToString::to_string).collect();
@@ -78,16 +75,37 @@ impl Assessment {
         Err(self.failure(name))
     }
 
+    /// Notes what a run of the plan would refuse, unless the output is JSON.
+    pub(super) fn note(&self, out: &Output) {
+        if out.is_json() {
+            return;
+        }
+        let faults = self.left.iter().map(ToString::to_string);
+        let absent = self
+            .absent
+            .iter()
+            .map(|folder| format!("there is no folder {folder}"));
+        faults
+            .chain(absent)
+            .for_each(|why| out.note(format!("not ready to run: {why}")));
+    }
+
     fn failure(&self, name: &str) -> Failure {
         let (left, repairs) = (self.left.len(), self.changes.len());
-        let end = match (left, repairs) {
-            (_, 0) => "",
-            (0, _) => "; `job run` repairs all of them",
-            _ => "; those without a repair stay",
+        let faults = match (left, repairs) {
+            (_, 0) => counted(left, "fault"),
+            (0, _) => format!(
+                "{}; `job run` repairs all of them",
+                counted(repairs, "fault")
+            ),
+            _ => format!(
+                "{} without a repair, beside {}",
+                counted(left, "fault"),
+                counted(repairs, "repair")
+            ),
         };
-        let number = counted(left + repairs, "fault");
         let repairs = self.changes.iter();
-        Failure::input(format!("{name}: {number}{end}"))
+        Failure::input(format!("{name}: {faults}"))
             .with(self.left.iter().map(ToString::to_string))
             .with(repairs.map(|change| format!("repair: {change}")))
     }

@@ -184,6 +184,7 @@ impl JobCommands {
         if !out.is_json() {
             out.page(show::yaml(&plan)?.trim_end());
         }
+        self.assess(Some(&plan), Vec::new()).note(out);
         statistics::print_expected(&plan, &self.jobs, out)
     }
 

@@ -7,7 +7,8 @@ use watchkeeper_assistant::jobs::{
     ModelPlan, PlanTask, PlannedRequest, PlanningError, PlanningEvent, RequestPlanner,
 };
 use watchkeeper_jobs::plan::CheckedPlan;
-use watchkeeper_jobs::run::JobFolder;
+use watchkeeper_jobs::planner::read_as;
+use watchkeeper_jobs::run::{JobFolder, PlannedBy};
 
 use super::super::event_loop;
 use super::super::exit::Failure;
@@ -43,7 +44,11 @@ impl JobCommands {
         let report = |event: PlanningEvent<'_>| show(event, out);
         let planned = block_on(planner.plan(text, &now, uses_cache, &accept_all, &report));
         let planned = planned.map_err(Failure::failed)?;
-        planned.map_err(|error| Failure::input(error.sentence).with(error.hint))
+        let planned = planned.map_err(|error| Failure::input(error.sentence).with(error.hint))?;
+        if planned.planned.by == PlannedBy::Rules && !out.is_json() {
+            out.note(format!("read as: {}", read_as(&planned.plan)));
+        }
+        Ok(planned)
     }
 
     /// Asks the language model for a plan.

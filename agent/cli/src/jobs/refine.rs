@@ -90,7 +90,9 @@ impl JobCommands {
         planned.revisions = 0;
         let (at, names) = (local(planned.at_ms), self.tools.names().unwrap_or_default());
         if planned.by == PlannedBy::Rules {
-            let title = format!("{words} (a change of: {})", planned.request);
+            let (last, earlier) = planned.refinements.split_last().unwrap_or((&words, &[]));
+            let changed = [std::slice::from_ref(&planned.request), earlier].concat();
+            let title = format!("{last} (a change of: {})", changed.join("; "));
             let times = planned.refined_at_ms.iter().map(|ms| local(*ms).datetime());
             let refinements = planned.refinements.iter().map(String::as_str).zip(times);
             let at = at.datetime();

@@ -1,12 +1,14 @@
 //! How a request arranges pictures: groups, order, and which are kept.
 
+use watchkeeper_english::singular;
+
 use super::conditions::Conditions;
 use super::likeness::Sets;
 use super::self_standing::{COMPARISONS, SCORES};
 use super::unread_words::{BLURRED, DUPLICATES, Words};
 use super::words::{
-    Choice, EACH, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler,
-    is_picture_noun, is_plural, is_single, number,
+    Choice, EACH, GROUPING_VERBS, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS,
+    is_filler, is_picture_noun, is_plural, is_single, number,
 };
 use crate::cameras::KnownNames;
 
@@ -53,13 +55,14 @@ impl Words {
         let mut conditions = self.conditions(names);
         let duplicates = self.duplicate_sets();
         let order = self.shown_order();
-        self.read_last_as_newest();
+        self.read_last_as_newest(names);
         let choice = self.choice(order, names);
         let best = choice.map(|choice| {
             let order = choice.order.or(order).unwrap_or("quality");
             (choice.count.unwrap_or(FEW), order)
         });
-        let is_of_event = !is_folder && self.of_each("event");
+        let is_of_event = !is_folder && self.of_each_event(names);
+        let is_of_sets = duplicates.is_some() && choice.is_some() && self.take(&["of", "each"]);
         let is_one = choice.is_some_and(|choice| choice.count.is_none_or(|count| count == 1));
         let says_burst = is_one && self.of_each("burst");
         // Beside it another "of each" is a second choice.
@@ -87,9 +90,12 @@ impl Words {
             // "The best of each" has no meaning without groups.
             (by.is_empty() && self.find(&["each"]).is_some(), "each"),
             (is_of_two, "burst"),
-            (is_of_event && !is_one_of_event, "event"),
-            // Of wanted sets all are shown.
-            (duplicates.is_some() && best.is_some(), "duplicates"),
+            (is_of_event && !is_one_of_event, "each"),
+            // "The best duplicates" may be of all or of each set.
+            (
+                duplicates.is_some() && best.is_some() && !is_of_sets,
+                "duplicates",
+            ),
         ];
         let refused = refused.iter().filter(|(is_refused, _)| *is_refused);
         let refused = refused.map(|(_, word)| *word);
@@ -132,13 +138,29 @@ impl Words {
             return false;
         };
         self.use_up(place, behind + phrase.len() - place);
-        self.take(&["put"]);
         true
     }
 
     /// Uses up `each NOUN`, `every NOUN` or `per NOUN`; returns whether it was there.
     pub(super) fn of_each(&mut self, noun: &str) -> bool {
         EACH.iter().any(|each| self.take(&[each, noun]))
+    }
+
+    /// Uses up `each event`, or the `each` before a noun that names events, which stays: `each
+    /// delivery`. Returns whether it was there.
+    fn of_each_event(&mut self, names: &KnownNames) -> bool {
+        let is_before_noun = |at: &usize| {
+            self.is_one(*at, &EACH)
+                && self.grouping_noun(at + 1).is_none()
+                && self
+                    .get(at + 1)
+                    .is_some_and(|noun| names.names_events(noun))
+        };
+        let place = (0..self.len()).find(is_before_noun);
+        if let Some(place) = place {
+            self.use_up(place, 1);
+        }
+        place.is_some() || self.of_each("event")
     }
 
     /// `by day`, `by place and month`, `by month then day`, `of each day` or `per day`. Of pictures
@@ -165,7 +187,8 @@ impl Words {
             let is_nested = (behind..behind + joint).any(|at| self.stands(at, &["then"]));
             let by_again = usize::from(self.stands(behind + joint, &["by"]));
             let second = self.grouping_noun(behind + joint + by_again);
-            let can_divide = |second: &str| joint > 0 && second != first && second != LIKENESS;
+            let can_divide =
+                |second: &str| joint + by_again > 0 && second != first && second != LIKENESS;
             if let Some((second, end)) = second.filter(|(second, _)| can_divide(second)) {
                 let of_time = [first, second].map(|by| OF_TIME.iter().position(|one| *one == by));
                 match of_time {
@@ -186,24 +209,83 @@ impl Words {
         found
     }
 
-    /// The noun of a grouping at a place, and the place after it.
-    fn grouping_noun(&self, place: usize) -> Option<(&'static str, usize)> {
-        let noun = self.get(place)?.to_lowercase();
-        let (_, by) = GROUPINGS.iter().find(|(name, _)| noun == *name)?;
-        let is_model = *by == "camera" && self.stands(place + 1, &["model"]);
-        Some((by, place + 1 + usize::from(is_model)))
+    /// Words that are understood, and can't be done beside the rest of the request.
+    pub(super) fn not_done(
+        &self,
+        selection: &Selection,
+        is_like: bool,
+        has_tags: bool,
+    ) -> Vec<String> {
+        let mut refused = selection.refused.clone();
+        // Of two orders, or two kinds of sets, one would be lost.
+        let is_ordered = selection.order.is_some() || selection.best.is_some();
+        refused.extend((is_like && is_ordered).then(|| "like".to_owned()));
+        let has_duplicates = selection.duplicates.is_some();
+        let has_other_sets = has_duplicates || selection.by.first() == Some(&LIKENESS);
+        refused.extend((has_tags && has_other_sets).then(|| "tag".to_owned()));
+        let is_grouped = !selection.by.is_empty() || has_duplicates || has_tags;
+        refused.extend(
+            self.idle_verb(is_ordered || is_like)
+                .filter(|_| !is_grouped),
+        );
+        refused
     }
 
-    /// Reads `the last 20 pictures` as the newest 20. Before another noun it is a time. Beside
-    /// another choice it stays, and is refused.
-    pub(super) fn read_last_as_newest(&mut self) {
+    /// Returns whether a verb asks for groups or an order.
+    pub(super) fn asks_for_arrangement(&self) -> bool {
+        let verbs = ["organise", "organize", "arrange", "organised", "arranged"];
+        let verbs = [&verbs[..], &GROUPING_VERBS, &SORTING_VERBS].concat();
+        (0..self.len()).any(|at| self.is_one(at, &verbs))
+    }
+
+    /// The verb of a request for groups or, if no order is named, one for an order.
+    fn idle_verb(&self, is_ordered: bool) -> Option<String> {
+        let is_verb = |at: &usize| {
+            let is_sorting = self.is_one(*at, &SORTING_VERBS) && !self.is_after(*at, 1, &["in"]);
+            self.is_one(*at, &GROUPING_VERBS) || is_sorting && !is_ordered
+        };
+        let verb = (0..self.len()).find(is_verb)?;
+        self.get(verb).map(str::to_owned)
+    }
+
+    /// Reads `4 a day` and `a photo a day` as those per day.
+    pub(super) fn read_a_as_per(&mut self) {
+        for place in 1..self.len() {
+            let before = self.get(place - 1);
+            let is_counted =
+                before.is_some_and(|word| is_picture_noun(word) || number(word).is_some());
+            let unit = self.grouping_noun(place + 1);
+            let is_rate = unit.is_some_and(|(by, end)| {
+                (by == "week" || OF_TIME.contains(&by)) && !self.stands(end, &["ago"])
+            });
+            let is_read = is_counted && is_rate && self.stands(place, &["a"]);
+            if let Some(word) = self.words.get_mut(place).filter(|_| is_read) {
+                *word = Some("per".to_owned());
+            }
+        }
+    }
+
+    /// The noun of a grouping at a place, also in the plural, and the place after it.
+    fn grouping_noun(&self, place: usize) -> Option<(&'static str, usize)> {
+        let noun = singular(&self.get(place)?.to_lowercase());
+        GROUPINGS.iter().find_map(|(name, by)| {
+            let words: Vec<&str> = name.split(' ').collect();
+            let is_named = noun == *name || self.stands(place, &words);
+            is_named.then_some((*by, place + words.len()))
+        })
+    }
+
+    /// Reads `the last 20 pictures` or `the last delivery` as the newest. Before another noun it is
+    /// a time. Beside another choice it stays, and is refused.
+    pub(super) fn read_last_as_newest(&mut self, names: &KnownNames) {
         if ORDERS.iter().any(|(word, _)| self.find(&[word]).is_some()) {
             return;
         }
         for place in 0..self.len() {
             let has_number = self.get(place + 1).and_then(number).is_some();
             let noun = self.get(place + 1 + usize::from(has_number));
-            let is_newest = self.stands(place, &["last"]) && noun.is_some_and(is_picture_noun);
+            let is_shown = |noun: &str| is_picture_noun(noun) || names.names_events(noun);
+            let is_newest = self.stands(place, &["last"]) && noun.is_some_and(is_shown);
             if is_newest && let Some(word) = self.words.get_mut(place) {
                 *word = Some("newest".to_owned());
             }
@@ -245,10 +327,7 @@ impl Words {
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
         let number_after = self.get(place + 1).and_then(number);
-        let of_each = self.stands(place + 1, &["of", "each"]);
-        // "The best sharp photo": conditions are used up.
-        let next = (place + 1..self.len()).find_map(|at| self.get(at));
-        let is_one = of_each || next.is_some_and(is_single);
+        let is_one = self.is_of_one(place + 1, names);
         self.use_up(place, 1);
         if self.stands(place + 1, &["one"]) {
             self.use_up(place + 1, 1);
@@ -284,6 +363,21 @@ impl Words {
         Some(kept.map_or(choice, |kept| Choice { order, ..kept }))
     }
 
+    /// Whether what follows the word for the best is of one picture: `of each day`, `per day`,
+    /// `photo`, `delivery`.
+    fn is_of_one(&self, place: usize, names: &KnownNames) -> bool {
+        let group = place + usize::from(self.stands(place, &["of"]));
+        // "The best sharp photo": conditions are used up.
+        let mut words = (place..self.len()).filter_map(|at| self.get(at)).peekable();
+        let is_event = |word: &&str| !is_plural(word) && names.names_events(word);
+        let has_event = words.next_if(is_event).is_some();
+        let is_single_noun = match words.next() {
+            Some(word) if is_picture_noun(word) || !has_event => is_single(word),
+            _ => has_event,
+        };
+        self.is_one(group, &EACH) || is_single_noun
+    }
+
     /// Whether `first` ends a phrase such as `cars first`: an order by what pictures show, which no
     /// tool has.
     fn puts_objects_first(&self, place: usize) -> bool {
@@ -314,15 +408,26 @@ impl Words {
             self.is_one(behind + usize::from(is_of), &EACH)
         };
         let is_kept = |place: usize| {
-            let verbs = ["keep", "pick", "choose", "select", "only"];
+            let verbs = ["keep", "keeping", "pick", "choose", "select", "only"];
             self.is_after(place, 1, &verbs)
+        };
+        let limit = |place: usize| {
+            let mut limits = COMPARISONS.iter().filter(|(_, sign)| *sign == "<=");
+            let is_before = |words: &[&str]| {
+                let begin = place.checked_sub(words.len());
+                begin.is_some_and(|begin| self.stands(begin, words))
+            };
+            limits.find_map(|(words, _)| is_before(words).then_some(words.len()))
         };
         let counted = |place: usize| {
             let is_noun = self.get(place + 1).is_some_and(is_picture_noun);
             let is_each = is_of_each(place, usize::from(is_noun));
             let count = self.get(place).and_then(number);
             let one = (is_noun && is_each && self.stands(place, &["a"])).then_some(1);
-            let is_read = is_each || is_kept(place) || is_noun && self.is_wanted(place);
+            // "Newest first, at most 20".
+            let is_limit = self.get(place + 1).is_none() && limit(place).is_some();
+            let is_wanted = is_limit || is_noun && self.is_wanted(place);
+            let is_read = is_each || is_kept(place) || is_wanted;
             count
                 .filter(|_| is_read)
                 .or(one)
@@ -330,13 +435,7 @@ impl Words {
         };
         let mut free = (0..self.len()).filter(|at| !self.is_in_camera(*at, &names.cameras));
         let (place, count) = free.find_map(counted)?;
-        let limits = COMPARISONS
-            .iter()
-            .filter(|(_, comparison)| *comparison == "<=");
-        let limit = limits
-            .map(|(words, _)| words)
-            .find(|words| place >= words.len() && self.stands(place - words.len(), words));
-        let begin = place - limit.map_or(0, |words| words.len());
+        let begin = place - limit(place).unwrap_or(0);
         self.use_up(begin, place + 1 - begin);
         Some(Choice::of_number(place, count))
     }

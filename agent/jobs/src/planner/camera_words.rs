@@ -24,19 +24,26 @@ impl Words {
     /// X100`.
     pub(super) fn cameras(&mut self, known: &CameraNames) -> Vec<String> {
         let is_named = |place: &usize| self.known_camera_at(*place, known).is_some();
+        // "Split into the gate and the dock" asks for groups.
+        let is_group = |place: &usize| {
+            let article = self.with_lead(*place, &["the"]);
+            self.is_after(article, 1, &["into"]) && is_named(place)
+        };
+        if (0..self.len()).any(|at| is_group(&at)) {
+            return Vec::new();
+        }
         let named = (0..self.len()).find(is_named);
         let Some(place) = named.or_else(|| (0..self.len()).find(|at| self.names_camera(*at)))
         else {
             return Vec::new();
         };
-        let begin = place - usize::from(place > 0 && self.stands(place - 1, &["camera"]));
-        self.use_up_cameras(begin, known)
+        self.use_up_cameras(self.with_lead(place, &["camera"]), known)
     }
 
     /// Uses up the models of EXIF of which pictures are wanted.
     pub(super) fn models(&mut self, known: &CameraNames) -> Vec<String> {
         let found = (0..self.len())
-            .filter(|at| !self.is_negated(*at))
+            .filter(|at| !self.is_negated(*at) && !self.is_of_exception(*at))
             .find_map(|at| {
                 let (_, end) = self.camera_model(at)?;
                 Some((self.lead_of_model(at, end)?, at))
@@ -54,10 +61,10 @@ impl Words {
             return Vec::new();
         };
         // "On the gate".
-        let article = place - usize::from(place > 0 && self.stands(place - 1, &["the"]));
-        let begin = match article > 0 && self.stands(article - 1, &["on"]) {
-            true => article - 1,
-            false => place,
+        let article = self.with_lead(place, &["the"]);
+        let begin = match self.with_lead(article, &["on"]) {
+            lead if lead < article => lead,
+            _ => place,
         };
         self.use_up(begin, end - begin);
         names
@@ -135,11 +142,19 @@ impl Words {
         let is = |back: usize, words: &[&str]| self.is_after(place, back, words);
         let has_number = || (place..end).any(|at| self.get(at).is_some_and(is_number_of_model));
         let has_maker = self.has_maker(place, end);
+        // "Sort into Canon and iPhone photos" and "group by Canon" ask for groups.
+        let is_group =
+            is(1, &["into"]) || is(1, &["by"]) && !is(2, &TAKEN) && self.asks_for_arrangement();
         match () {
-            () if is(1, &WITH) && is(2, &TAKEN) => Some(place - 2),
+            () if is_group => None,
+            // "Taken on a Sunday" and "from a tower" name no model.
+            () if is(1, &WITH) && is(2, &TAKEN) => {
+                let is_clear = is(1, &["with", "by"]) || has_maker || has_number();
+                is_clear.then(|| place - 2)
+            }
             () if is(1, &["by"]) && (has_maker || has_number()) => Some(place - 1),
             () if !has_maker => None,
-            () if is(1, &["of", "from", "on", "with"]) => Some(place - 1),
+            () if is(1, &["of", "from", "on", "with", "only"]) => Some(place - 1),
             () => self
                 .get(end)
                 .filter(|word| is_picture_word(&word.to_lowercase()))
@@ -186,10 +201,12 @@ pub(super) fn is_maker(word: &str) -> bool {
     one_of(MAKERS, &word.to_lowercase())
 }
 
-/// Returns whether a word is one such as D850: letters and digits.
+/// Returns whether a word is one such as D850: letters and digits. "5th" is a date.
 pub(super) fn is_number_of_model(word: &str) -> bool {
     let has = |test: fn(char) -> bool| word.contains(test);
-    has(|c| c.is_ascii_digit()) && has(char::is_alphabetic)
+    let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_ordinal = ["st", "nd", "rd", "th"].contains(&rest);
+    has(|c| c.is_ascii_digit()) && has(char::is_alphabetic) && !is_ordinal
 }
 
 #[cfg(test)]
@@ -224,6 +241,11 @@ mod tests {
             ("of the Eiffel Tower", "; Eiffel Tower"),
             ("of Pier 39", "; Pier 39"),
             ("taken by Anna", "; by Anna"),
+            ("taken on a Sunday", "; on Sunday"),
+            ("organise ./a by Canon", "; ./a by Canon"),
+            ("split into Canon photos", "; Canon"),
+            ("split into the gate and dock 2", "; gate dock 2"),
+            ("taken on the 5th", "; on 5th"),
             ("not by the Nikon", "; not by Nikon"),
         ] {
             let mut words = Words::new(text, "2026-11-28T15:00:00".parse().unwrap());

@@ -12,7 +12,7 @@ use watchkeeper_pictures::scores::SHARP;
 use super::objects::ObjectCount;
 use super::self_standing::{SCORES, Test};
 use super::unread_words::{BETWEEN, BLURRED, DUPLICATES, TAKEN, Words};
-use super::words::{NEGATIONS, Range, is_filler, is_picture_word, is_plural};
+use super::words::{EXCEPTIONS, NEGATIONS, Range, is_filler, is_picture_word, is_plural};
 use crate::cameras::KnownNames;
 
 /// What a request asks of each picture.
@@ -44,6 +44,13 @@ impl Conditions {
         fits.then(|| self.tests.push(test))
     }
 
+    /// Adds a number of objects; `None` if no picture can have it with the others of its class.
+    fn show(&mut self, shown: ObjectCount) -> Option<()> {
+        let mut others = self.shown.iter().filter(|old| old.class == shown.class);
+        let fits = others.all(|old| old.overlaps(&shown));
+        fits.then(|| self.shown.push(shown))
+    }
+
     /// Adds one more value to the last test: "JPEG and PNG files" have one or the other format.
     fn join(&mut self, test: &Test) -> bool {
         let last = self.tests.last_mut().filter(|last| {
@@ -55,6 +62,12 @@ impl Conditions {
             last.value = format!("{} or {}", last.value, test.value);
         }
         is_joined
+    }
+
+    /// Returns whether a test is the other bound of the field of the last one.
+    fn bounds_last(&self, test: &Test) -> bool {
+        let last = self.tests.last();
+        last.is_some_and(|last| last.field == test.field && last.overlaps(test))
     }
 
     /// Wants at least this sharpness; of several bounds the highest counts.
@@ -167,6 +180,12 @@ impl Words {
         known: &KnownNames,
         all: &mut Conditions,
     ) -> Option<usize> {
+        // "Split ./a into weekdays and weekends" asks for groups, and "taken with a camera" for no
+        // picture of one.
+        let is_taken_with = self.stands(place, &["with"]) && self.is_after(place, 1, &TAKEN);
+        if self.is_after(place, 1, &["into"]) || is_taken_with {
+            return None;
+        }
         // "Pictures that are blurred".
         if self.is_one(place, &["that", "which"]) && self.stands(place + 1, &["are"]) {
             let end = self.condition(place + 2, known, all)?;
@@ -177,7 +196,7 @@ impl Words {
             let shown = self.shown_noun(place, known);
             return match shown {
                 Some((shown, end)) => {
-                    all.shown.push(shown);
+                    all.show(shown)?;
                     self.use_up(place, end - place);
                     Some(end)
                 }
@@ -196,6 +215,9 @@ impl Words {
             };
             (sense, end) = (next_sense, next);
         }
+        if self.may_deny_more(place, end, known, all) {
+            return None;
+        }
         if let Some((noun, at)) = self.unread_noun(end, sense, known) {
             self.use_up(at, 1);
             all.unknown.get_or_insert(noun);
@@ -204,10 +226,39 @@ impl Words {
             true => &["but"],
             false => &["but", "also"],
         };
-        let has_joint = self.is_after(place, 1, joints);
-        let place = place - usize::from(has_joint);
-        self.use_up(place, end - place);
+        let begin = self.with_lead(place, joints);
+        self.use_up(begin, end - begin);
         Some(end)
+    }
+
+    /// Returns whether something stands behind a condition that a negation at `place` denies, and
+    /// may be a part of it: "except last week's photos at night" may mean those that meet both.
+    fn may_deny_more(
+        &self,
+        place: usize,
+        end: usize,
+        known: &KnownNames,
+        all: &Conditions,
+    ) -> bool {
+        let is_time = |test: &Test| ["hour", "time", "weekday"].contains(&test.field);
+        let is_noun = |word: &str| is_picture_word(word) || word == "files";
+        let behind = end + usize::from(self.get(end).is_some_and(is_noun));
+        let test = self.test(behind).map(|(test, _)| test);
+        if !self.is_in(place, EXCEPTIONS) {
+            let denies_time = all.tests.last().is_some_and(is_time);
+            return self.stands(place, &["not"])
+                && denies_time
+                && test.is_some_and(|test| is_time(&test));
+        }
+        let is_joined = self.is_one(behind, &["and", "or"]) && self.test(behind + 1).is_some();
+        let is_wanted = self
+            .opening(behind)
+            .is_some_and(|(sense, _)| sense.is_wanted);
+        test.is_some()
+            || is_joined
+            || is_wanted
+            || self.shown_noun(behind, known).is_some()
+            || !self.stands(behind, &["by"]) && self.denied_camera(behind, known).is_some()
     }
 
     /// Uses up a condition that stands for itself; returns the place after.
@@ -217,10 +268,12 @@ impl Words {
             && self.is_one(place - 1, &["and", "or"])
             && self.get(place - 2).is_none_or(is_filler);
         let is_joined = is_behind_value && all.join(&test);
+        // "Over 2 megapixels but under 8 megapixels".
+        let is_bound = self.is_after(place, 1, &["but"]) && all.bounds_last(&test);
         if !is_joined {
             all.add(test)?;
         }
-        let begin = place - usize::from(is_joined);
+        let begin = place - usize::from(is_joined || is_bound);
         self.use_up(begin, end - begin);
         Some(end)
     }
@@ -288,15 +341,11 @@ impl Words {
             return None;
         }
         let is_relative = self.is_one(place, &["that", "which"]);
-        let negated = match () {
-            () if self.stands(place + 1, &["do", "not"]) => 2,
-            () if self.is_one(place + 1, &["don't", "don’t"]) => 1,
-            () => 0,
-        };
-        let verb = place + 1 + negated;
+        let is_negated = self.stands(place + 1, &["do", "not"]);
+        let verb = place + 1 + if is_negated { 2 } else { 0 };
         let (is_wanted, end) = match () {
             () if is_relative && self.is_one(verb, &["have", "show", "contain"]) => {
-                (negated == 0, verb + 1)
+                (!is_negated, verb + 1)
             }
             () if self.is_one(place, &["with", "having", "showing", "containing"]) => {
                 (true, place + 1)
@@ -326,8 +375,17 @@ impl Words {
     /// The field that metadata at a place are of, and the number of its words.
     fn metadata(&self, place: usize) -> Option<(&'static str, usize)> {
         let mut all = METADATA.iter();
-        let (words, field) = all.find(|(words, _)| self.stands(place, words))?;
-        Some((field, words.len()))
+        let known = all.find(|(words, _)| self.stands(place, words));
+        // "Without camera or GPS": by itself it may be an object.
+        let is_metadata = |at| METADATA.iter().any(|(words, _)| self.stands(at, words));
+        let is_joint = |at| self.is_one(at, &["and", "or", "nor"]);
+        let is_beside = is_joint(place + 1) && is_metadata(place + 2)
+            || place
+                .checked_sub(2)
+                .is_some_and(|at| is_metadata(at) && is_joint(at + 1));
+        let is_camera = known.is_none() && self.stands(place, &["camera"]) && is_beside;
+        let known = known.map(|(words, field)| (*field, words.len()));
+        known.or(is_camera.then_some(("camera", 1)))
     }
 
     /// Reads a property that a picture has or lacks at a place; returns the place after it.
@@ -363,7 +421,7 @@ impl Words {
         let object = denied + usize::from(!is_wanted && self.is_one(denied, &shows));
         let found = self.shown(place, is_wanted, known);
         if let Some((shown, end)) = found.or_else(|| self.shown(object, is_wanted, known)) {
-            all.shown.push(shown);
+            all.show(shown)?;
             return Some(end);
         }
         let begin = denied + usize::from(self.is_one(denied, &TAKEN));
@@ -496,6 +554,14 @@ mod tests {
                 "sharpness not < 0.3, unknown contrast, left under, left 0.2",
             ),
             ("with a dog but no people", "dog >= 1, person < 1"),
+            (
+                "without camera or GPS",
+                "camera is unknown, place is unknown",
+            ),
+            (
+                "without GPS or camera",
+                "place is unknown, camera is unknown",
+            ),
         ]);
     }
 
@@ -536,6 +602,24 @@ mod tests {
     }
 
     #[test]
+    fn objects_that_no_picture_has_and_lacks_are_left() {
+        assert_all(&[
+            (
+                "with people and without people",
+                "person >= 1, left without, left people",
+            ),
+            (
+                "with two people and with 3 people",
+                "person = 2, left 3, left people",
+            ),
+            (
+                "with people and fewer than 3 people",
+                "person >= 1, person < 3",
+            ),
+        ]);
+    }
+
+    #[test]
     fn highest_bound_on_sharpness_counts() {
         assert_all(&[
             ("sharp photos, sharpness at least 0.6", "sharp 0.6"),
@@ -560,6 +644,17 @@ mod tests {
             ("except the PNG files", "format is not png"),
             ("with a quality over 0.6", "quality > 0.6"),
             ("without two people", "left without, left two, left people"),
+            ("photos taken with a dog", "left dog"),
+            (
+                "except last week's photos at night",
+                "time is not 2026-11-16T00:00:00 to 2026-11-23T00:00:00, hour is 22-6, left except, \
+                 left last, left week",
+            ),
+            (
+                "not Monday before 10 am",
+                "time is not 2026-11-23T00:00:00 to 2026-11-24T00:00:00, hour < 10, left not, \
+                 left Monday",
+            ),
         ]);
     }
 

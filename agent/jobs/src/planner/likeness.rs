@@ -39,7 +39,7 @@ impl Words {
     /// `find the duplicates`, `only the duplicates` or `a contact sheet of bursts`.
     pub(super) fn duplicate_sets(&mut self) -> Option<Sets> {
         let place = (0..self.len()).find(|at| self.is_one(*at, &SETS))?;
-        let begin = place - usize::from(place > 0 && self.stands(place - 1, &["near"]));
+        let begin = self.with_lead(place, &["near"]);
         let articles = ["the", "my", "all", "any"];
         let before = (0..begin).rev().find(|at| !self.is_one(*at, &articles));
         let verbs = ["of", "find", "only", "show", "are"];
@@ -51,20 +51,30 @@ impl Words {
         Some(Sets::Duplicates)
     }
 
-    /// `most like ./a/x.jpg`, `similar to ./x.jpg` or `the 10 pictures most like ./x.jpg`.
+    /// `most like ./a/x.jpg`, `similar to ./x.jpg` or `the 10 pictures of ./a most like ./x.jpg`.
     pub(super) fn like(&mut self) -> Option<Like> {
-        let phrases = [&["most", "like"][..], &["like"], &["similar", "to"]];
+        let phrases = [
+            &["most", "like"][..],
+            &["like"],
+            &["most", "similar", "to"],
+            &["similar", "to"],
+        ];
         let (place, length) = (0..self.len()).find_map(|at| {
             let phrase = phrases.iter().find(|phrase| self.stands(at, phrase))?;
             let file = self.get(at + phrase.len()).is_some_and(is_folder);
             file.then_some((at, phrase.len()))
         })?;
         let file = self.get(place + length)?.trim_matches('"').to_owned();
-        let is_picture = |at: usize| self.get(at).is_some_and(is_picture_noun);
-        let counted = place.checked_sub(2).filter(|at| is_picture(at + 1));
-        let count = counted.and_then(|at| self.get(at)).and_then(number);
-        let begin = counted.filter(|_| count.is_some()).unwrap_or(place);
-        self.use_up(begin, place + length + 1 - begin);
+        let counted = (0..place).rev().find_map(|at| {
+            let is_picture = self.get(at + 1).is_some_and(is_picture_noun);
+            let count = self.get(at).and_then(number).filter(|_| is_picture)?;
+            Some((at, count))
+        });
+        if let Some((at, _)) = counted {
+            self.use_up(at, 1);
+        }
+        self.use_up(place, length + 1);
+        let count = counted.map(|(_, count)| count);
         Some(Like { file, count })
     }
 

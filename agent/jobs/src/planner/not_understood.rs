@@ -1,18 +1,26 @@
 //! Why the rules plan no request, as a sentence that names what they know.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use jiff::fmt::strtime;
+use strsim::damerau_levenshtein;
 use watchkeeper_english::one_of;
 
 use super::camera_words::{is_maker, is_number_of_model};
 use super::self_standing::SCORES;
 use super::unread_words::{BLURRED, DUPLICATES};
-use super::words::{GROUPINGS, NEGATIONS, ORDERS, VIDEOS, is_folder, is_plural, number};
+use super::words::{
+    EACH, GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, VIDEOS, is_folder, is_plural, number,
+};
 use crate::cameras::{CameraNames, KnownNames};
+use crate::spelling::nearest;
 
 /// Rules and classes that a refusal names.
 const MAX_NAMES: usize = 12;
+
+/// Fewest letters of a word that may be misspelt.
+const MIN_MISSPELT: usize = 6;
 
 /// Verbs for what no job does with the pictures that it reads.
 const CHANGES: [&str; 5] = ["delete", "erase", "move", "rename", "trash"];
@@ -24,12 +32,14 @@ pub struct NotUnderstood {
     names_pictures: bool,
     /// Words that no rule has read.
     words: Vec<String>,
+    /// Those of them that no rule knows, or all.
+    named: Vec<String>,
     hint: Option<String>,
 }
 
 impl NotUnderstood {
     pub(super) fn words(words: Vec<String>, cameras: &CameraNames) -> Self {
-        let hint = near_camera(&words, cameras);
+        let hint = near_camera(&words, cameras).or_else(|| near_word(&words));
         Self::new(words, hint)
     }
 
@@ -41,17 +51,27 @@ impl NotUnderstood {
         }
     }
 
-    fn new(words: Vec<String>, hint: Option<String>) -> Self {
+    fn new(mut words: Vec<String>, hint: Option<String>) -> Self {
+        let mut found = HashSet::new();
+        words.retain(|word| found.insert(word.clone()));
+        let mut named = words.clone();
+        named.retain(|word| !is_known(&word.to_lowercase()));
+        if named.is_empty() {
+            named.clone_from(&words);
+        }
         Self {
             names_pictures: true,
             words,
+            named,
             hint,
         }
     }
 
     /// Words of a request for events. A plural among them may be meant as a rule or a class.
     pub(super) fn events(words: Vec<String>, names: &KnownNames) -> Self {
-        let hint = near_camera(&words, &names.cameras).or_else(|| known_events(&words, names));
+        let hint = near_camera(&words, &names.cameras)
+            .or_else(|| near_word(&words))
+            .or_else(|| known_events(&words, names));
         Self::new(words, hint)
     }
 
@@ -73,14 +93,22 @@ impl NotUnderstood {
         };
         let near = near_camera(&words, &names.cameras);
         words.push(noun.to_owned());
-        // "Except 20 November" asks for a year.
-        let hint = match near {
+        let hint = match (near, near_word(&words)) {
+            // "Except 20 November" asks for a year.
             _ if is_of_time(&noun.to_lowercase()) => None,
-            Some(near) => Some(format!("{near} {why}")),
-            None => Some(why),
+            (Some(near), _) => Some(format!("{near} {why}")),
+            (None, near) => near.or(Some(why)),
         };
         Self::new(words, hint)
     }
+}
+
+/// Returns whether a word stays unread only because of one beside it: "every" of "every november".
+fn is_known(word: &str) -> bool {
+    let mut names = GROUPINGS.iter().map(|(name, _)| *name);
+    EACH.contains(&word)
+        || one_of("by|most|least|more|than", word)
+        || names.any(|name| name == word)
 }
 
 /// The rules and classes that there are, if one of the words may be meant as one.
@@ -89,7 +117,7 @@ fn known_events(words: &[String], names: &KnownNames) -> Option<String> {
     if !names.are_of_runtime() {
         return Some("start the runtime, or try again: it knows the rules and classes".to_owned());
     }
-    if names.of_events(noun, &names.class_of(noun)).is_some() {
+    if names.of_events(noun).is_some() {
         return Some("events are of one class or rule: name one".to_owned());
     }
     let known = names.rules.iter().chain(&names.classes);
@@ -114,6 +142,25 @@ fn near_camera(words: &[String], cameras: &CameraNames) -> Option<String> {
     let mut texts = std::iter::once(&all).chain(words);
     let near = texts.find_map(|text| cameras.nearest(text))?;
     Some(format!("did you mean the camera {near}?"))
+}
+
+/// The question whether one of the words is misspelt.
+fn near_word(words: &[String]) -> Option<String> {
+    let groupings = GROUPINGS.iter().map(|(name, _)| *name);
+    let orders = ORDERS.iter().map(|(name, _)| *name);
+    let known = groupings
+        .chain(orders)
+        .chain(DUPLICATES)
+        .chain(BLURRED)
+        .chain(SCORES)
+        .chain(["pictures", "photos", "without"]);
+    // A short word is often another one: "west" is no "best".
+    let mut words = words.iter().filter(|word| word.len() >= MIN_MISSPELT);
+    let near = words.find_map(|word| {
+        let near = nearest(word, known.clone())?;
+        (damerau_levenshtein(&word.to_lowercase(), near) == 1).then_some(near)
+    })?;
+    Some(format!("did you mean {near}?"))
 }
 
 /// Alternatives for words, of the mistakes that rules know.
@@ -149,7 +196,7 @@ fn remedies(words: &[String]) -> Vec<&'static str> {
         ),
         (
             words.iter().any(is_path),
-            "a request reads one folder; --output names the one to write",
+            "a request reads one folder or collection; --output names the folder to write",
         ),
     ];
     let fitting = remedies.into_iter().filter(|(fits, _)| *fits);
@@ -161,6 +208,7 @@ impl fmt::Display for NotUnderstood {
         let Self {
             names_pictures,
             words,
+            named,
             hint,
         } = self;
         if !names_pictures {
@@ -171,7 +219,7 @@ impl fmt::Display for NotUnderstood {
         }
         if !words.is_empty() {
             let joint = if *names_pictures { "" } else { "; " };
-            let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            let quoted: Vec<String> = named.iter().map(|word| format!("{word:?}")).collect();
             write!(f, "{joint}not understood: {}", quoted.join(", "))?;
         }
         let hints = hint.iter().map(String::as_str).chain(remedies(words));
@@ -226,13 +274,18 @@ const KINDS: [Kind; 10] = [
         "sizes: at least 2 megapixels, wider than 1000 pixels",
     ),
     (
-        |word| one_of("contact|sheet|sheets", word),
-        "a job makes one contact sheet, of all its pictures",
+        |word| one_of("album|contact|sheet|sheets", word),
+        "a job makes one contact sheet, of all its pictures; an album beside it has the same ones",
     ),
     (
         |word| {
             let is_order = ORDERS.iter().any(|(order, _)| *order == word);
-            is_order || number(word).is_some() || one_of("each|per|every|most|least|top", word)
+            is_order
+                || number(word).is_some()
+                || one_of(
+                    "each|per|every|most|least|top|sort|sorted|rank|ranked",
+                    word,
+                )
         },
         "choices: the 3 best of each day, one per month, only 5, newest first; the words are \
          {orders}",
@@ -247,8 +300,8 @@ const KINDS: [Kind; 10] = [
         "shapes and formats: in portrait format, in landscape format, square photos, PNG files",
     ),
     (
-        |word| one_of("by|group|groups|grouped", word),
-        "groups are by {groupings}",
+        |word| GROUPING_VERBS.contains(&word) || one_of("by|groups", word),
+        "groups are by {groupings}; two may divide each other, as in by camera and week",
     ),
     (
         |_| true,

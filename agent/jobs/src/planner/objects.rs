@@ -31,6 +31,19 @@ impl ObjectCount {
         (self.comparison, self.number) == ("<", 1)
     }
 
+    /// Returns whether a picture can have this number of objects and that of another one.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let bounds = |count: &Self| match count.comparison {
+            "=" => (count.number, count.number),
+            ">=" => (count.number, u64::MAX),
+            ">" => (count.number.saturating_add(1), u64::MAX),
+            "<=" => (0, count.number),
+            _ => (0, count.number.saturating_sub(1)),
+        };
+        let ((least, most), (other_least, other_most)) = (bounds(self), bounds(other));
+        least <= other_most && other_least <= most
+    }
+
     /// Returns whether it asks for one object at least.
     pub(super) fn is_any(&self) -> bool {
         (self.comparison, self.number) == (">=", 1)

@@ -40,6 +40,8 @@ pub struct Refinement {
     shown: Option<&'static str>,
     /// Empty: without groups.
     by: Option<Vec<&'static str>>,
+    /// Whether the groupings divide the former groups, and an output is made beside the former one.
+    is_addition: bool,
     name: Option<String>,
     conditions: Conditions,
     range: Range,
@@ -90,6 +92,8 @@ impl Refinement {
             refinement.cameras = words.cameras(&names.cameras);
         }
         let mut left = words.left();
+        let is_also = left.iter().any(|word| word.eq_ignore_ascii_case("also"));
+        refinement.is_addition = is_also && (refinement.by.is_some() || refinement.sheet);
         left.extend(refinement.conditions.unknown.take());
         let narrows =
             !refinement.cameras.is_empty() || refinement.conditions != Conditions::default();
@@ -121,8 +125,13 @@ impl Refinement {
         }
         request.is_best_of_all = self.is_of_all.unwrap_or(request.is_best_of_all);
         request.order = self.shown.or(request.order);
-        if let Some(by) = self.by {
-            request.by = by;
+        match self.by {
+            Some(by) if self.is_addition => {
+                let added = by.into_iter().filter(|by| !request.by.contains(by));
+                request.by.extend(added.collect::<Vec<_>>());
+            }
+            Some(by) => request.by = by,
+            None => {}
         }
         if let Source::Events { what, .. } = &mut request.source {
             let is_shown = |what: &String| {
@@ -147,8 +156,9 @@ impl Refinement {
             request.cameras = self.cameras;
         }
         request.name = self.name.or(request.name.take());
+        // An album is made where nothing is said.
+        request.album |= self.album || self.is_addition && self.sheet && !request.sheet;
         request.sheet |= self.sheet;
-        request.album |= self.album;
     }
 
     /// Changes a plan of any author.
@@ -169,7 +179,8 @@ impl Refinement {
         if let Some(order) = rest.shown.take() {
             changes.push(("rank", "by", json!(order)));
         }
-        if let Some([by]) = rest.by.as_deref().filter(|by| *by != [LIKENESS]) {
+        let by = rest.by.as_deref().filter(|by| *by != [LIKENESS]);
+        if let Some([by]) = by.filter(|_| !rest.is_addition) {
             changes.push(("group", "by", json!(by)));
             rest.by = None;
         }
@@ -363,6 +374,16 @@ mod tests {
     }
 
     #[test]
+    fn output_that_is_also_wanted_is_made_beside_the_album() {
+        let has_album = |words: &str| {
+            let steps = refined_plan(REQUEST, &[words]).steps;
+            steps.iter().any(|step| step.call.tool == "album")
+        };
+        assert!(has_album("also a contact sheet"));
+        assert!(!has_album("on a contact sheet"));
+    }
+
+    #[test]
     fn refinements_add_up_and_take_each_other_back() {
         let same: [String; 0] = [];
         assert_eq!(refined(REQUEST, &["only 5", "only 3"]), same);
@@ -445,6 +466,7 @@ mod tests {
                 &["only the two best, and by month"],
                 "by month, 2 best",
             ),
+            ("./a by week", &["also by camera"], "by week, by camera"),
             (REQUEST, &["in total"], "3 best, by day"),
             (REQUEST, &["in total", "only 5"], "5 best, by day"),
             (

@@ -10,8 +10,8 @@ use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
 use super::objects::ObjectCount;
 use super::unread_words::Words;
-use super::words::{LIKENESS, Range, is_picture_noun, is_plural};
-use crate::cameras::{KnownNames, is_same_noun};
+use super::words::{Range, is_picture_noun, is_plural};
+use crate::cameras::KnownNames;
 
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
@@ -61,7 +61,13 @@ impl Request {
         now: DateTime,
         names: &KnownNames,
     ) -> Result<Self, NotUnderstood> {
-        let (request, left) = Self::read_in_part(text, now, names)?;
+        let (request, mut left) = Self::read_in_part(text, now, names)?;
+        // "Undated" of "leaving out undated ones", and not the synonym of "leaving out".
+        let text = text.to_lowercase();
+        let is_typed = |word: &String| text.contains(&word.to_lowercase());
+        if left.iter().any(is_typed) {
+            left.retain(is_typed);
+        }
         match &request.conditions.unknown {
             Some(noun) => Err(NotUnderstood::object(noun, left, names)),
             None if left.is_empty() => Ok(request),
@@ -85,6 +91,7 @@ impl Request {
         let mut nouns = words.words.iter().flatten();
         let names_pictures = nouns.any(|word| is_picture_noun(word));
         let asked_for_more = words.asks_for_more();
+        words.read_a_as_per();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
         let names_collection = words.find(&["collection"]).is_some();
@@ -96,29 +103,21 @@ impl Request {
         let album = words.album();
         let is_bounded = has_place || range != Range::default();
         let selection = words.selection(names, has_place, is_bounded);
-        let (sets, mut conditions) = (selection.duplicates, selection.conditions);
         // Beside a contact sheet a format may be that of the sheet.
         let sheet = words.sheet();
         let collection = words.collection();
         // A second camera elsewhere is left, and refuses the request.
         let models = models.filter(|models| !models.is_empty());
         let cameras = models.unwrap_or_else(|| words.cameras(&names.cameras));
-        words.take(&["put", "them"]);
         words.described(folder.as_deref().or(collection.as_deref()), false);
-        let mut left = selection.refused;
-        // Of two orders, or two kinds of sets, one would be lost.
-        let is_ordered = selection
-            .order
-            .or(selection.best.map(|(_, by)| by))
-            .is_some();
-        left.extend((like.is_some() && is_ordered).then(|| "like".to_owned()));
-        let has_other_sets = sets.is_some() || selection.by.first() == Some(&LIKENESS);
-        left.extend((tags.is_some() && has_other_sets).then(|| "tag".to_owned()));
+        let mut left = words.not_done(&selection, like.is_some(), tags.is_some());
         left.extend(words.left());
+        let (sets, mut conditions) = (selection.duplicates, selection.conditions);
         let place = collection.map(Source::Collection);
         let place = place.or(folder.map(Source::Folder));
         let place = place.map(|place| (place, words.shows_plural()));
-        let is_bounded = names_pictures && (!cameras.is_empty() || range.until.is_some());
+        let is_of_pictures = names_pictures || selection.best.is_some();
+        let is_bounded = is_of_pictures && (!cameras.is_empty() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
         let Some(source) = source(place, since, &mut conditions.shown, &mut left, names) else {
             left.extend(conditions.unknown);
@@ -160,8 +159,8 @@ impl Request {
     }
 }
 
-/// The pictures that a request is about. A plural that is left names the class or rule of events,
-/// or an object that pictures of a folder or collection show if it stands there as one.
+/// The pictures that a request is about. A noun that is left names the class or rule of events, or
+/// in the plural an object that pictures of a folder or collection show if it stands there as one.
 fn source(
     place: Option<(Source, bool)>,
     since: Option<DateTime>,
@@ -169,8 +168,7 @@ fn source(
     left: &mut Vec<String>,
     names: &KnownNames,
 ) -> Option<Source> {
-    let is_rule = |word: &str| names.rules.iter().any(|rule| is_same_noun(rule, word));
-    let is_noun = |word: &String| is_plural(word) || place.is_none() && is_rule(word);
+    let is_noun = |word: &String| is_plural(word) || place.is_none() && names.names_events(word);
     let mut plurals = (0..left.len()).filter(|n| left.get(*n).is_some_and(is_noun));
     let (first, second) = (plurals.next(), plurals.next());
     let named = first.filter(|_| second.is_none());
@@ -185,8 +183,7 @@ fn source(
         return Some(place);
     }
     let since = since?;
-    let of_events = |plural: &str| names.of_events(plural, &names.class_of(plural));
-    let what = match named.and_then(|(n, plural)| Some((n, of_events(&plural)?))) {
+    let what = match named.and_then(|(n, noun)| Some((n, names.of_events(&noun)?))) {
         Some((n, name)) => {
             left.remove(n);
             Some(name)

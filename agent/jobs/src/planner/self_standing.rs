@@ -1,11 +1,11 @@
 //! Conditions that stand for themselves: a time of the day, a weekday, a shape, a format, a size or
 //! a score.
 
-use watchkeeper_english::part_of_day;
+use watchkeeper_english::{NIGHT, part_of_day};
 use watchkeeper_pictures::scores::SHARP;
 
 use super::unread_words::{BLURRED, Words};
-use super::words::is_picture_word;
+use super::words::{is_filler, is_path, is_picture_noun, is_picture_word, number};
 
 /// A field with a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,7 @@ impl Test {
 type Found = (Test, usize);
 
 /// Words before a number, and the comparison.
-pub(super) const COMPARISONS: [(&[&str], &str); 15] = [
+pub(super) const COMPARISONS: [(&[&str], &str); 16] = [
     (&["at", "least"], ">="),
     (&["at", "most"], "<="),
     (&["no", "more", "than"], "<="),
@@ -73,6 +73,7 @@ pub(super) const COMPARISONS: [(&[&str], &str); 15] = [
     (&["fewer", "than"], "<"),
     (&["smaller", "than"], "<"),
     (&["up", "to"], "<="),
+    (&["max"], "<="),
     (&["over"], ">"),
     (&["above"], ">"),
     (&["under"], "<"),
@@ -107,6 +108,7 @@ impl Words {
             Self::weekdays,
             Self::shape,
             Self::format,
+            Self::zone,
             Self::size,
             Self::score,
             Self::blurred,
@@ -127,20 +129,29 @@ impl Words {
         Some((*comparison, place + words.len()))
     }
 
-    /// `in the morning`, `at night`, or the word after a day.
+    /// `in the morning`, `at night`, `morning photos`, or the word after a day.
     fn part_of_day(&self, place: usize) -> Option<Found> {
         let has_preposition = self.is_one(place, &["in", "at", "during", "on"]);
         let at = place + usize::from(has_preposition);
         let at = at + usize::from(has_preposition && self.stands(at, &["the"]));
         let is_behind_day = place > 0 && self.get(place - 1).is_none();
-        let word = self.get(at)?.to_lowercase();
-        let (from, to) = part_of_day(word.strip_suffix('s').unwrap_or(&word))?;
+        // "Mornings" are those of any day.
+        let several = self.several_parts_of_day(at);
+        let one = || part_of_day(&self.get(at)?.to_lowercase());
+        let (from, to) = several.or_else(one)?;
         let hour = |minutes: i64| match minutes / 60 {
             hour @ ..=24 => hour,
             hour => hour - 24,
         };
         let hours = format!("{}-{}", hour(from), hour(to));
-        (has_preposition || is_behind_day).then(|| (Test::is("hour", &hours), at + 1))
+        let is_before_noun = self.get(at + 1).is_some_and(is_picture_noun);
+        let is_meant = has_preposition || is_behind_day || several.is_some() || is_before_noun;
+        is_meant.then(|| (Test::is("hour", &hours), at + 1))
+    }
+
+    /// `mornings`: from when to when they are.
+    pub(super) fn several_parts_of_day(&self, place: usize) -> Option<(i64, i64)> {
+        part_of_day(self.get(place)?.to_lowercase().strip_suffix('s')?)
     }
 
     /// `between 8:00 and 10:00`, `from 8 to 10 pm`, `after 18:00` or `before noon`.
@@ -173,7 +184,8 @@ impl Words {
         Some((Test::new("hour", comparison, first.hour), first.end))
     }
 
-    /// A time of the clock, such as `18:30`, `8 am`, `8pm`, `8 o'clock` or `noon`.
+    /// A time of the clock, such as `18:30`, `18:30:15`, `8 am`, `8pm`, `8 in the morning`, `8
+    /// o'clock` or `noon`.
     fn clock(&self, place: usize) -> Option<Clock> {
         let word = self.get(place)?.to_lowercase();
         let clear = |hour: f64, end| {
@@ -190,16 +202,25 @@ impl Words {
         }
         let split = word.find(|c: char| !c.is_ascii_digit() && c != ':');
         let (time, glued) = word.split_at(split.unwrap_or(word.len()));
-        let (hour, minute) = time.split_once(':').unwrap_or((time, ""));
-        let part = |text: &str, most: u8| text.parse::<u8>().ok().filter(|n| *n <= most);
-        let minutes = match minute {
-            "" => Some(0),
-            text => part(text, 59),
+        let parts: Option<Vec<u32>> = time.split(':').map(|part| part.parse().ok()).collect();
+        let (number, minute, second) = match *parts?.as_slice() {
+            [hour] => (hour, 0, 0),
+            [hour, minute] => (hour, minute, 0),
+            [hour, minute, second] => (hour, minute, second),
+            _ => return None,
         };
-        let (number, minutes) = (part(hour, 24)?, f64::from(minutes?));
+        if number > 24 || minute > 59 || second > 59 {
+            return None;
+        }
         let next = self.get(place + 1).unwrap_or_default().to_lowercase();
-        let (half, end) = match glued {
-            "" if ["am", "pm", "o'clock"].contains(&next.as_str()) => (next.as_str(), place + 2),
+        let part_of_day = self.stands(place + 1, &["in", "the"]);
+        let part_of_day = part_of_day.then(|| self.get(place + 3)).flatten();
+        let (half, end) = match (glued, part_of_day.map(str::to_lowercase).as_deref()) {
+            ("", _) if ["am", "pm", "o'clock"].contains(&next.as_str()) => {
+                (next.as_str(), place + 2)
+            }
+            ("", Some("morning")) if number <= 12 => ("am", place + 4),
+            ("", Some("afternoon" | "evening")) if number <= 12 => ("pm", place + 4),
             _ => (glued, place + 1),
         };
         let hour = match (half, number) {
@@ -209,13 +230,21 @@ impl Words {
             _ => return None,
         };
         Some(Clock {
-            hour: f64::from(hour) + minutes / 60.0,
-            is_clear: ["am", "pm"].contains(&half) || !minute.is_empty(),
+            hour: f64::from(hour * 3600 + minute * 60 + second) / 3600.0,
+            is_clear: ["am", "pm"].contains(&half) || time.contains(':'),
             end,
         })
     }
 
-    /// `on Sundays`, `on a Monday`, `at weekends` or `Saturdays and Sundays`.
+    pub(super) fn is_weekday(&self, place: usize) -> bool {
+        let word = self.get(place).unwrap_or_default();
+        WEEKDAYS
+            .iter()
+            .any(|(day, _)| word.eq_ignore_ascii_case(day))
+    }
+
+    /// `on Sundays`, `on a Monday`, `at weekends`, `Saturdays and Sundays` or `Monday mornings`. A
+    /// night is of two days.
     fn weekdays(&self, place: usize) -> Option<Found> {
         let has_preposition = self.is_one(place, &["on", "at", "during"]);
         let mut at = place + usize::from(has_preposition);
@@ -225,7 +254,11 @@ impl Words {
         loop {
             let word = self.get(at).unwrap_or_default().to_lowercase();
             let name = word.strip_suffix('s');
-            let name = name.or(has_article.then_some(word.as_str()));
+            let is_group = self.is_after(at, 1, &["by", "each", "per", "every"]);
+            let parts = self.several_parts_of_day(at + 1).filter(|_| !is_group);
+            let is_any = has_article || parts.is_some_and(|part| part != NIGHT);
+            let name = name.or(is_any.then_some(word.as_str()));
+            let name = name.filter(|_| parts != Some(NIGHT));
             let mut known = WEEKDAYS.iter();
             let Some((_, texts)) = known.find(|(day, _)| name == Some(*day)) else {
                 break;
@@ -277,6 +310,15 @@ impl Words {
         Some((Test::is("format", format), at + 1 + usize::from(has_noun)))
     }
 
+    /// `in zone bay-2` or `zone "bay 2"`.
+    fn zone(&self, place: usize) -> Option<Found> {
+        let at = place + usize::from(self.is_one(place, &["in", "at", "of", "from"]));
+        let name = self.get(at + 1).filter(|name| !is_filler(name))?;
+        let is_group = self.is_after(at, 1, &["by", "each", "per", "every", "and", "then"]);
+        let is_zone = self.stands(at, &["zone"]) && !is_group && !is_path(name);
+        is_zone.then(|| (Test::is("zone", name.trim_matches('"')), at + 2))
+    }
+
     /// Returns whether a format at a place may be that of what is made.
     fn is_of_output(&self, place: usize) -> bool {
         let is_behind_as = place > 0 && self.stands(place - 1, &["as"]);
@@ -285,7 +327,12 @@ impl Words {
 
     /// `wider than 1000 pixels`, `at least 2 megapixels` or `over 1000 pixels wide`.
     fn size(&self, place: usize) -> Option<Found> {
-        let number = |at: usize| self.get(at)?.parse::<f64>().ok().filter(|n| *n >= 0.0);
+        let named = |word: &str| number(word).map(|number| number as f64);
+        let number = |at: usize| {
+            let word = self.get(at)?;
+            let digits = word.parse::<f64>().ok().filter(|n| *n >= 0.0);
+            digits.or_else(|| named(word))
+        };
         let test = |field, comparison, value: f64, end| (Test::new(field, comparison, value), end);
         let sides = [
             ("wider", "width", ">"),
@@ -330,8 +377,13 @@ impl Words {
         Some((Test::new(field, comparison, bound), at + 1))
     }
 
-    /// `the blurred ones`, or `which pictures are blurred`: only those.
+    /// `the blurred ones`, or `which pictures are blurred`: only those. Behind "and" they may be
+    /// wanted beside others: "the duplicates and the blurred ones".
     fn blurred(&self, place: usize) -> Option<Found> {
+        let article = self.with_lead(place, &["the", "all", "my"]);
+        if self.is_after(article, 1, &["and", "or"]) {
+            return None;
+        }
         let noun = self.get(place + 1).unwrap_or_default().to_lowercase();
         let has_noun = is_picture_word(&noun);
         let is_said = place > 0 && self.stands(place - 1, &["are"]);
@@ -343,7 +395,7 @@ impl Words {
 
 /// A time of the clock in a request.
 struct Clock {
-    /// 0 to 24, with minutes as a fraction.
+    /// 0 to 24, with minutes and seconds as a fraction.
     hour: f64,
     /// Whether it can only be a time of the clock, and of which half of the day.
     is_clear: bool,

@@ -8,7 +8,7 @@ use jiff::civil::{DateTime, Time};
 use watchkeeper_english::{NIGHT, range};
 
 use super::unread_words::Words;
-use super::words::{Range, is_picture_noun};
+use super::words::{EXCEPTIONS, Range, is_picture_noun};
 use crate::cameras::CameraNames;
 
 impl Words {
@@ -16,17 +16,34 @@ impl Words {
     pub(super) fn range(&mut self, cameras: &CameraNames) -> Range {
         let mut range = Range::default();
         let mut denied = None;
-        for place in 0..self.len() {
+        let mut next = 0;
+        while next < self.len() {
+            let place = next;
+            next += 1;
             let found = self.range_at(place);
             // A second time behind "and" is denied too, and left.
             let is_joined = denied.is_some_and(|end| end + 1 == place)
                 && self.is_after(place, 1, &["and", "or"]);
             if self.is_negated(place) || is_joined {
-                denied = found.map_or(denied, |(_, end)| Some(end));
+                denied = found.as_ref().map(|(_, end)| *end).or(denied);
+                // What is denied from a time to another one is denied as a whole.
+                next = found.map_or(next, |(_, end)| end);
                 continue;
             }
             let Some((new, end)) = found.filter(|_| !self.is_in_camera(place, cameras)) else {
                 continue;
+            };
+            // "Except those of the Canon last week" may deny the week too.
+            if self.is_of_exception(place) {
+                continue;
+            }
+            let night = self.one_night(place, new);
+            let begin = place - usize::from(night.is_some());
+            let new = night.unwrap_or(new);
+            // "Older than a week but newer than a month".
+            let begin = match range == Range::default() {
+                true => begin,
+                false => self.with_lead(begin, &["but"]),
             };
             let bounds_again = new.since.and(range.since).or(new.until.and(range.until));
             let (since, until) = (range.since.or(new.since), range.until.or(new.until));
@@ -35,7 +52,7 @@ impl Words {
                 .is_some_and(|(since, until)| since >= until);
             if bounds_again.is_none() && !is_empty {
                 range = Range { since, until };
-                self.use_up(place, end - place);
+                self.use_up(begin, end - begin);
             }
         }
         self.night(range).unwrap_or(range)
@@ -52,13 +69,32 @@ impl Words {
         let is_number = |word: &str| word.parse::<u64>().is_ok();
         let is_counted = words.get(count - 1).is_some_and(|word| is_number(word))
             && self.get(end).is_some_and(is_picture_noun);
-        // "On a Friday" is any.
-        let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"]);
+        // "On a Friday" and "Friday mornings" are any, and "the first of June 2026" is a day.
+        let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
+            || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
+            || self.is_weekday(end - 1) && self.several_parts_of_day(end).is_some();
         let range = Range {
             since: found.from.map(|from| from.datetime()),
             until: found.until.map(|until| until.datetime()),
         };
         (!is_counted && !is_any).then_some((range, end))
+    }
+
+    /// The night from a day to the next: `in the night from Friday to Saturday`.
+    fn one_night(&self, place: usize, days: Range) -> Option<Range> {
+        let is_led = self.is_after(place, 1, &["night"]) && self.stands(place, &["from"]);
+        let (since, until) = days.since.zip(days.until).filter(|_| is_led)?;
+        let after = |days: i64| since.saturating_add(days.days());
+        let now = self.now.as_ref()?.datetime();
+        (after(1) < until && until <= after(2)).then(|| night_of(since, now))
+    }
+
+    /// Returns whether a word such as "except" begins the part of the request at a place.
+    pub(super) fn is_of_exception(&self, place: usize) -> bool {
+        let ends = "and|or|but|by|keep|then|only|sorted|grouped";
+        let before = (0..place).rev();
+        let mut before = before.take_while(|at| self.get(*at).is_some() && !self.is_in(*at, ends));
+        before.any(|at| self.is_in(at, EXCEPTIONS))
     }
 
     /// The night that begins on a day: `yesterday's photos at night`.
@@ -131,6 +167,23 @@ mod tests {
                 "- - except last week yesterday",
             ),
             ("not in 2022 and in 2024", "- - not 2022 2024"),
+            ("not from Monday to Wednesday", "- - not Monday Wednesday"),
+            (
+                "except those of the Canon last week",
+                "- - except those Canon last week",
+            ),
+            ("Monday mornings", "- - Monday mornings"),
+            ("on Friday nights", "- - on Friday nights"),
+            (
+                "older than a week but newer than a month",
+                "2026-10-28 2026-11-21 ",
+            ),
+            (
+                "in the night from Friday to Saturday",
+                "2026-11-27 2026-11-28 ",
+            ),
+            ("except Monday to Wednesday", "- - except Monday Wednesday"),
+            ("the first of november 2026", "- - first november 2026"),
             (
                 "on 2026-03-01 on 2026-03-05",
                 "2026-03-01 2026-03-02 on 2026-03-05",

@@ -37,7 +37,10 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn new(text: &str, now: DateTime) -> Self {
         let mut words = Self {
-            words: tokens(text).into_iter().map(Some).collect(),
+            words: tokens(text)
+                .iter()
+                .flat_map(|word| without_contraction(word))
+                .collect(),
             now: now.to_zoned(TimeZone::system()).ok(),
         };
         for (phrase, word) in SYNONYMS {
@@ -87,6 +90,11 @@ impl Words {
         (0..self.words.len()).find(|place| self.stands(*place, phrase))
     }
 
+    /// Returns the place before `place` if one of these words is there, else `place`.
+    pub(super) fn with_lead(&self, place: usize, words: &[&str]) -> usize {
+        place - usize::from(self.is_after(place, 1, words))
+    }
+
     pub(super) fn use_up(&mut self, place: usize, number: usize) {
         for word in self.words.iter_mut().skip(place).take(number) {
             *word = None;
@@ -105,7 +113,8 @@ impl Words {
     /// A word that is quoted or a path: the folder that is read.
     pub(super) fn folder(&mut self) -> Option<String> {
         let is_source = |at: &usize| {
-            self.get(*at).is_some_and(is_folder) && !self.is_target(*at) && !self.names_camera(*at)
+            let is_other = self.is_target(*at) || self.names_camera(*at);
+            self.get(*at).is_some_and(is_folder) && !is_other && !self.is_after(*at, 1, &["zone"])
         };
         let place = (0..self.len()).find(is_source)?;
         let path = self.words.get_mut(place)?.take()?;
@@ -127,27 +136,29 @@ impl Words {
     }
 
     /// Returns whether the folder at `place` is one to write: `to ./a`, `into the folder ./a` or
-    /// `put them in ./a`.
+    /// `put the best in ./a`.
     fn is_target(&self, place: usize) -> bool {
         let mut before = (0..place)
             .rev()
             .skip_while(|at| self.is_one(*at, &["the", "a", "my", "folder"]));
         before.next().is_some_and(|at| {
-            let begin = at.saturating_sub(2);
-            self.is_one(at, &["to", "into"]) || self.stands(begin, &["put", "them", "in"])
+            let is_put = self.find(&["put"]).is_some_and(|put| put < at);
+            self.is_one(at, &["to", "into"]) || is_put && self.stands(at, &["in"])
         })
     }
 
-    /// `call it NAME`, `name it NAME` or `album called NAME`: the name of what is made. In a
+    /// `call it NAME`, `album called NAME` or `album "NAME"`: the name of what is made. In a
     /// refinement `called NAME` is enough: it changes the one album.
     pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
         let (place, length) = (0..self.len()).find_map(|at| {
             let has_noun = self.is_after(at, 1, &["album", "sheet", "folder"]);
             let is_verb = self.is_one(at, &["call", "name"]);
             let is_called = self.is_one(at, &["called", "named"]);
+            let is_quoted = self.get(at).is_some_and(|word| word.starts_with('"'));
             match () {
                 () if is_verb && self.stands(at + 1, &["it"]) => Some((at, 2)),
                 () if is_called && (has_noun || is_refinement) => Some((at, 1)),
+                () if is_quoted && self.is_after(at, 1, &["album"]) => Some((at, 0)),
                 () => None,
             }
         })?;
@@ -192,7 +203,13 @@ impl Words {
                 _ => {}
             }
         }
-        self.take(&["album"]) || self.take(&["albums"])
+        let phrases = [
+            &["one", "album"][..],
+            &["album"],
+            &["albums"],
+            &["and", "a", "folder"],
+        ];
+        phrases.iter().any(|phrase| self.take(phrase))
     }
 
     /// Uses up the words before "photos" that the name of their folder has: `vacation photos in
@@ -220,7 +237,8 @@ impl Words {
     }
 
     /// The words that ask for what the box does not do, though it knows each: several sheets, as in
-    /// `a contact sheet per day`, and an order by bytes, as in `the 3 largest files`.
+    /// `a contact sheet per day`, an order by bytes, as in `the 3 largest files`, and two outputs
+    /// with other pictures each, as in `an album of ./a and a contact sheet of the 3 best`.
     pub(super) fn asks_for_more(&self) -> Vec<String> {
         let behind = |words: &[&str], between: &[&str]| {
             let end = self.find(words)? + words.len();
@@ -233,7 +251,18 @@ impl Words {
             let end = end + usize::from(self.get(end).and_then(number).is_some());
             self.is_one(end, &["files"]).then_some(end)
         });
-        let asked = sheets.into_iter().chain(bytes);
+        let is_output = |at: &usize| self.is_one(*at, &["album", "sheet"]);
+        let mut outputs = (0..self.len()).filter(is_output);
+        let joints = ["and", "then", "also", "an", "a", "one", "contact"];
+        let second = outputs
+            .next()
+            .zip(outputs.next())
+            .filter(|(first, second)| {
+                let is_joined = (first + 1..*second).all(|at| self.is_one(at, &joints));
+                !is_joined && self.is_one(second + 1, &["of", "with"])
+            });
+        let second = second.map(|(_, second)| second);
+        let asked = sheets.into_iter().chain(bytes).chain(second);
         asked
             .filter_map(|at| self.get(at).map(str::to_owned))
             .collect()
@@ -283,4 +312,14 @@ impl Words {
             is_behind || is_picture(at + 1) || self.begins_at(at)
         })
     }
+}
+
+/// Splits `aren't` into `are` and `not`; any other word stays.
+fn without_contraction(word: &str) -> Vec<Option<String>> {
+    let verb = word.strip_suffix("n't").or(word.strip_suffix("n’t"));
+    let words = verb.map_or(vec![word], |verb| vec![verb, "not"]);
+    words
+        .into_iter()
+        .map(|word| Some(word.to_owned()))
+        .collect()
 }

@@ -42,20 +42,31 @@ const FILLERS: &str = "\
     a|all|among|are|give|an|and|as|at|choose|copy|each|find|for|from|get|group|i|in|into|keep\
     |make|me|my|of|only|organise|organize|pick|please|select|show|sort|the|them|then|to\
     |want|with|arrange|grouped|sorted|taken|rank|ranked|collect|gather|extract|our|files\
-    |build|can|could|create|divide|divided|everything|have|hello|hi|just|need|order\
-    |ordered|prepare|save|split|thanks|that|there|us|was|we|were|would|you|your";
+    |build|can|captured|could|create|divide|divided|everything|have|hello|hi|just\
+    |keeping|need|order|ordered|prepare|put|save|saw|seen|split|thanks|that|there|us|was\
+    |we|were|would|you|your";
 
 /// Phrases that mean what one of the planner's own words does.
-pub(super) const SYNONYMS: [(&[&str], &str); 13] = [
+pub(super) const SYNONYMS: [(&[&str], &str); 23] = [
     (&["apart", "from"], "except"),
     (&["aside", "from"], "except"),
     (&["other", "than"], "except"),
     (&["get", "rid", "of"], "remove"),
+    (&["throw", "out"], "remove"),
+    (&["out", "of"], "of"),
     (&["leave", "out"], "without"),
     (&["leaving", "out"], "without"),
     (&["near-duplicates"], "duplicates"),
+    (&["duplicate", "photos"], "duplicates"),
+    (&["duplicate", "pictures"], "duplicates"),
+    (&["duplicate", "images"], "duplicates"),
+    (&["duplicate", "ones"], "duplicates"),
     (&["the", "rest"], "them"),
     (&["most", "recent"], "newest"),
+    (&["&"], "and"),
+    (&["go", "through"], "show"),
+    (&["todays"], "today"),
+    (&["yesterdays"], "yesterday"),
     (&["would", "like"], "want"),
     (&["i'd", "like"], "want"),
     (&["i", "took"], "taken"),
@@ -66,27 +77,47 @@ pub(super) const SYNONYMS: [(&[&str], &str); 13] = [
 pub(super) const FIRST_VERBS: [&str; 5] = ["list", "display", "view", "see", "which"];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
-const PICTURE_WORDS: [&str; 13] = [
-    "picture", "pictures", "photo", "photos", "image", "images", "shot", "shots", "event",
-    "events", "ones", "folder", "folders",
+const PICTURE_WORDS: [&str; 17] = [
+    "picture",
+    "pictures",
+    "pic",
+    "pics",
+    "photo",
+    "photos",
+    "photograph",
+    "photographs",
+    "image",
+    "images",
+    "shot",
+    "shots",
+    "event",
+    "events",
+    "ones",
+    "folder",
+    "folders",
 ];
-const PICTURE_NOUNS: usize = 8;
+const PICTURE_NOUNS: usize = 12;
 
 /// Words before what a picture must not have.
 pub(super) const NEGATIONS: &str = "\
     without|except|exclude|excluding|ignore|ignoring|lacking|no|none|not|omit|remove\
     |drop|skip";
 
+/// Those of [`NEGATIONS`] that may deny more than the next condition.
+pub(super) const EXCEPTIONS: &str = "except|exclude|excluding|ignore|ignoring|omit|skip";
+
 /// Words before the noun of a group.
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 
-/// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: [(&str, &str); 25] = [
+/// Words after "by" or "each", and the tool's own word. A longer one comes before its begin.
+pub(super) const GROUPINGS: [(&str, &str); 28] = [
     ("year", "year"),
     ("month", "month"),
     ("week", "week"),
+    ("day of the week", "weekday"),
     ("day", "day"),
     ("date", "day"),
+    ("hour of the day", "hour_of_day"),
     ("hour", "hour"),
     ("weekday", "weekday"),
     ("orientation", "shape"),
@@ -95,6 +126,7 @@ pub(super) const GROUPINGS: [(&str, &str); 25] = [
     ("gap", "gap"),
     ("place", "place"),
     ("location", "place"),
+    ("camera model", "camera"),
     ("camera", "camera"),
     ("class", "class"),
     ("kind", "class"),
@@ -115,13 +147,18 @@ pub(super) const LIKENESS: &str = "look";
 /// Groupings by time, each within the one before.
 pub(super) const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
 
+/// Verbs that ask for groups.
+pub(super) const GROUPING_VERBS: [&str; 5] = ["group", "grouped", "split", "divide", "divided"];
+
 /// Verbs that ask for an order and not for groups, with "by" and one of [`SORTINGS`].
 pub(super) const SORTING_VERBS: [&str; 6] =
     ["sort", "sorted", "rank", "ranked", "order", "ordered"];
 /// Words after "by" that name an order, and the tool's own word.
-pub(super) const SORTINGS: [(&str, &str); 4] = [
+pub(super) const SORTINGS: [(&str, &str); 6] = [
     ("sharpness", "sharpness"),
     ("quality", "quality"),
+    ("exposure", "exposure"),
+    ("contrast", "contrast"),
     ("name", "name"),
     ("time", "oldest"),
 ];
@@ -143,9 +180,17 @@ pub(super) const ORDERS: [(&str, &str); 11] = [
 
 /// Returns whether a word stands for one picture.
 pub(super) fn is_single(word: &str) -> bool {
-    ["picture", "photo", "image", "one", "shot"]
-        .iter()
-        .any(|one| word.eq_ignore_ascii_case(one))
+    [
+        "picture",
+        "pic",
+        "photo",
+        "photograph",
+        "image",
+        "one",
+        "shot",
+    ]
+    .iter()
+    .any(|one| word.eq_ignore_ascii_case(one))
 }
 
 /// Reads a number from 1 to 10,000, in digits or as a word.
@@ -158,7 +203,7 @@ pub(super) fn number(word: &str) -> Option<u64> {
 }
 
 /// Splits a request at spaces and commas. A quoted text is one word and keeps its quotation marks;
-/// the ending `'s` is dropped, and "on" before a comma is "onwards".
+/// the ending `'s` is dropped. Before a comma "on" is "onwards", and "apart" is "separately".
 pub(super) fn tokens(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -180,9 +225,10 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
                     .strip_suffix("'s")
                     .or(word.strip_suffix("’s"))
                     .unwrap_or(word);
-                let word = match word == "on" && after.starts_with(',') {
-                    true => "onwards",
-                    false => word,
+                let word = match word {
+                    "on" if after.starts_with(',') => "onwards",
+                    "apart" | "aside" if after.starts_with(',') => "separately",
+                    word => word,
                 };
                 (word.to_owned(), after)
             }

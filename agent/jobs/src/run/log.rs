@@ -78,7 +78,7 @@ pub struct StepResult {
 }
 
 /// The attempts that ended, in the order in which they ended: places of the records that began and
-/// ended each. One that a crash cut off has no end.
+/// ended each. One that a crash cut off ends where the job is opened again.
 pub(super) fn attempts(log: &[LogLine]) -> Vec<(usize, usize)> {
     let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
     let mut ended = Vec::new();
@@ -91,10 +91,11 @@ pub(super) fn attempts(log: &[LogLine]) -> Vec<(usize, usize)> {
                 let begin = begun.remove(step.as_str());
                 ended.extend(begin.map(|begin| (begin, place)));
             }
-            LogRecord::Opened
-            | LogRecord::Claimed { .. }
-            | LogRecord::Skipped { .. }
-            | LogRecord::Ended { .. } => {}
+            LogRecord::Opened => {
+                let cut_off = std::mem::take(&mut begun).into_values();
+                ended.extend(cut_off.map(|begin| (begin, place)));
+            }
+            LogRecord::Claimed { .. } | LogRecord::Skipped { .. } | LogRecord::Ended { .. } => {}
         }
     }
     ended

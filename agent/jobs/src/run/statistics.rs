@@ -157,6 +157,7 @@ impl JobStatisticsBuilder {
                 LogRecord::Finished { .. } => {
                     attempts.done_ms.push((end.at_ms - begin.at_ms).max(0));
                 }
+                LogRecord::Opened => {}
                 _ => attempts.failed += 1,
             }
         }

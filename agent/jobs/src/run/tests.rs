@@ -642,6 +642,29 @@ fn job_is_run_by_one_process_and_found_by_the_begin_of_its_id() {
 }
 
 #[test]
+fn trajectory_has_the_attempt_that_a_crash_cut_off() {
+    let started = |step: &str| LogRecord::Started {
+        step: step.to_owned(),
+        tool: "list".to_owned(),
+        params: Map::new(),
+        attempt: 1,
+    };
+    let records = [
+        LogRecord::Opened,
+        started("a"),
+        LogRecord::Opened,
+        started("a"),
+    ];
+    let lines = (0..).zip(records);
+    let log: Vec<LogLine> = lines
+        .map(|(at_ms, record)| LogLine { at_ms, record })
+        .collect();
+    let all = super::trajectory::transitions(&log, None, None);
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].at_ms, all[0].succeeded), (2, false));
+}
+
+#[test]
 fn trajectory_has_each_attempt_with_state_action_and_reward() {
     let bench = Bench::new();
     bench.fail("a", &[transient()]);

@@ -11,7 +11,7 @@ use crate::plan::{self, Fault, Rewards};
 /// One attempt of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transition {
-    /// Milliseconds since 1970 at which the attempt ended.
+    /// Milliseconds since 1970 at which the attempt ended, or was found to be cut off.
     pub at_ms: i64,
     pub state: State,
     pub action: Action,
@@ -89,8 +89,9 @@ pub(super) fn transitions(
         };
         let line = log.get(end)?;
         let (result, succeeded) = match &line.record {
-            LogRecord::Finished { result, .. } => (&result.summary, true),
-            LogRecord::Failed { why, .. } => (why, false),
+            LogRecord::Finished { result, .. } => (result.summary.as_str(), true),
+            LogRecord::Failed { why, .. } => (why.as_str(), false),
+            LogRecord::Opened => ("cut off: its process ended in the middle", false),
             _ => return None,
         };
         let done = finished.iter().take_while(|(place, _)| *place < begin);
@@ -106,7 +107,7 @@ pub(super) fn transitions(
                 params: params.clone(),
                 attempt: *attempt,
             },
-            result: result.clone(),
+            result: result.to_owned(),
             succeeded,
             reward: rewards.map(|rewards| match succeeded {
                 true => rewards.success,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use watchkeeper_pictures::duplicates::{Look, sets};
 use watchkeeper_pictures::select::compare;
 use watchkeeper_pictures::{Group, Measurer, Picture};
@@ -14,7 +13,9 @@ use watchkeeper_pictures::{Group, Measurer, Picture};
 use super::common::{COUNT, GROUPS, OF_PICTURES, PICTURES, measured, pictures_done, value};
 use super::select::{BY, order};
 use crate::counted;
-use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use crate::tool::{
+    Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, read,
+};
 
 #[derive(Debug)]
 pub(super) struct FindDuplicates(pub(super) Arc<Measurer>);
@@ -61,11 +62,7 @@ impl Tool for FindDuplicates {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let Params {
             pictures,
             within_seconds,

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use watchkeeper_pictures::group::{By, group};
 use watchkeeper_pictures::{Group, Measurer};
 
 use super::common::{COUNT, Collection, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done};
 use crate::counted;
-use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, read};
 
 /// Gap and distance if the plan has none.
 const GAP_MINUTES: f64 = 60.0;
@@ -46,6 +45,7 @@ impl Tool for GroupPictures {
                         "week",
                         "day",
                         "hour",
+                        "hour_of_day",
                         "weekday",
                         "gap",
                         "place",
@@ -74,17 +74,14 @@ impl Tool for GroupPictures {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let params: Params = read(params)?;
         let by = match params.by.as_str() {
             "year" => By::Year,
             "month" => By::Month,
             "week" => By::Week,
             "hour" => By::Hour,
+            "hour_of_day" => By::HourOfDay,
             "weekday" => By::Weekday,
             "shape" => By::Shape,
             "gap" => By::Gap {

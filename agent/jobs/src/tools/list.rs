@@ -4,13 +4,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::folder::{self, FolderError};
 
 use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
 use crate::counted;
-use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, read};
 
 #[derive(Debug)]
 pub(super) struct ListPictures;
@@ -44,11 +43,7 @@ impl Tool for ListPictures {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let Params { folder, subfolders } = read(params)?;
         let path = std::path::absolute(Path::new(&folder))
             .map_err(|error| ToolError::Permanent(format!("folder {folder}: {error}")))?;

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use watchkeeper_pictures::{Measurer, Picture};
 
 use super::common::{COUNT, OF_PICTURES, PICTURES, measured, overall, pictures_done};
 use crate::counted;
-use crate::tool::{Context, Tool, ToolError, ToolOutput, ToolSpec, read};
+use crate::tool::{Context, Tool, ToolError, ToolOutput, ToolSpec, Values, read};
 
 #[derive(Debug)]
 pub(super) struct MeasureQuality(pub(super) Arc<Measurer>);
@@ -28,11 +27,7 @@ impl Tool for MeasureQuality {
         }
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let Params { pictures } = read(params)?;
         let (measured, unread) = measured(&self.0, &pictures, context)?;
         let pictures: Vec<Picture> = measured.into_iter().map(|(picture, _)| picture).collect();

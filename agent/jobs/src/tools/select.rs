@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Group, Measurer, Picture, Trait};
@@ -20,7 +19,9 @@ use super::common::{
     try_add_scores, unread_but_some,
 };
 use crate::counted;
-use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read};
+use crate::tool::{
+    Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, in_words, local_time, read,
+};
 
 const ORDERS: Kind = Kind::Choice(&[
     "quality",
@@ -112,11 +113,7 @@ impl Tool for Rank {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let RankParams { pictures, by } = read(params)?;
         let order = order(by.as_deref());
         let zone = TimeZone::system();
@@ -186,11 +183,7 @@ impl Tool for SelectBest {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let BestParams { from, count, by } = read(params)?;
         let order = order(by.as_deref());
         let zone = TimeZone::system();
@@ -272,11 +265,8 @@ impl Tool for Filter {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
+        let said = in_words(&params);
         let params: FilterParams = read(params)?;
         let mut conditions = params.conditions()?;
         conditions
@@ -322,7 +312,7 @@ impl Tool for Filter {
         let is_any_measured = kept.iter().any(|picture| picture.scores.is_some());
         kept.retain(|picture| of_scores.iter().all(|condition| condition.is_met(picture)));
         unknown += &unread_but_some(is_any_measured || !kept.is_empty(), &unread)?;
-        let summary = format!("{} of {number} met the conditions{unknown}", kept.len());
+        let summary = format!("{} of {number} met: {said}{unknown}", kept.len());
         Ok(pictures_done(&kept, summary))
     }
 }

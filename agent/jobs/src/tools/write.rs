@@ -9,7 +9,9 @@ use watchkeeper_pictures::sheet::{self, MAX_PICTURES, SheetError};
 
 use super::common::{COUNT, Collection, FROM, unread};
 use crate::counted;
-use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use crate::tool::{
+    Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, read,
+};
 
 /// The result of a tool that wrote a file or folder.
 fn written(name: String, count: usize, summary: String) -> ToolOutput {
@@ -53,11 +55,7 @@ impl Tool for ContactSheet {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let SheetParams { from, file } = read(params)?;
         let groups = from.into_groups("");
         let pictures: Vec<_> = groups.iter().flat_map(|group| &group.pictures).collect();
@@ -136,11 +134,7 @@ impl Tool for Album {
         &SPEC
     }
 
-    fn run(
-        &self,
-        params: Map<String, Value>,
-        context: &Context<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let AlbumParams { from, name, title } = read(params)?;
         let groups = from.into_groups("pictures");
         let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
