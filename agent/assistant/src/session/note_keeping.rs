@@ -19,8 +19,8 @@ use crate::proposal::conversation::Reply;
 use crate::proposal::snapshot::SystemSnapshot;
 
 impl Session {
-    /// Handles a text about notes, which need no runtime; `away` is the error of any other text, and
-    /// of one with pictures.
+    /// Handles a text about notes, which need no runtime; `away` is the error of any other text,
+    /// and of one with pictures.
     pub(super) async fn handle_without_runtime(
         &mut self,
         text: &str,
