@@ -165,8 +165,8 @@ pub struct InvalidDisplayName(pub String);
 
 /// Name that users gave to a camera or a pipeline, such as `Loading dock`.
 ///
-/// One line of any characters, compared without case. It is used only to understand requests; two
-/// things may have the same one.
+/// One line of any characters, compared without case, for requests and notifications; two things
+/// may have the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, example = "Loading dock")]
