@@ -9,7 +9,7 @@
 //! - A tier at a new place gets a task for every content. One endpoint in common with the place
 //!   before is the same bucket.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -292,6 +292,20 @@ fn queue_all(durable: &Durable, tier: Option<&dyn Tier>) -> Result<(), ArchiveEr
     let mut batch = Batch::new();
     on_disk::put_object_place(&mut batch, place.as_deref());
     Ok(durable.store().commit(batch)?)
+}
+
+/// Returns the contents for which no task waits.
+pub(crate) fn without_tasks(
+    durable: &Durable,
+    contents: BTreeMap<ContentHash, u64>,
+) -> Result<Vec<(ContentHash, u64)>, ArchiveError> {
+    let mut settled = Vec::with_capacity(contents.len());
+    for (hash, bytes) in contents {
+        if durable.store().get(OBJECTS, &hash.0)?.is_none() {
+            settled.push((hash, bytes));
+        }
+    }
+    Ok(settled)
 }
 
 /// Queues copies of those of these contents that still have an entry and wait for no task; returns

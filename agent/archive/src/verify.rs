@@ -19,7 +19,7 @@ use crate::durable::Durable;
 use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::name::EntryName;
-use crate::object_queue::queue_copies;
+use crate::object_queue::{queue_copies, without_tasks};
 
 /// Bytes after which one call ends.
 const MAX_BYTES: u64 = 512 << 20;
@@ -93,7 +93,10 @@ impl Archive {
         let Some(objects) = self.objects() else {
             return Ok(());
         };
-        match objects.missing(sound.into_iter().collect()).await {
+        // A copy that still waits is not lost.
+        let settled = move |durable: &Durable| without_tasks(durable, sound);
+        let asked = self.blocking(settled).await?;
+        match objects.missing(asked).await {
             Ok(missing) => {
                 let queue = move |durable: &Durable| queue_copies(durable, &missing);
                 found.copied_again = self.blocking(queue).await?;

@@ -64,7 +64,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     };
     targets.retain(|id| !spared.contains(id));
     let any_paused = targets.iter().any(|id| is_paused(id, scene));
-    if verb.ends_pause || intent == Intent::Resume && names_none && any_paused {
+    if verb.ends_pause || intent == Intent::Resume && names_none && any_paused && !all {
         targets.retain(|id| is_paused(id, scene));
     }
     verb.refuse_none(&targets, scene)?;

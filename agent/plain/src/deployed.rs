@@ -19,7 +19,9 @@ pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monit
 pub(crate) fn named(r: &mut Reader<'_>, orders: bool) -> Vec<PipelineId> {
     let mut named = names::pipelines(r, false);
     if named.is_empty() {
-        named.extend(names::pipeline_of_class(r, orders).or_else(|| of_place(r)));
+        let is_place = orders && !r.says(&["delete|deletes|remove|removes"]);
+        let of_class = names::pipeline_of_class(r, orders);
+        named.extend(of_class.or_else(|| of_place(r).filter(|_| is_place)));
     }
     let mut with = r.clone();
     if let [camera] = names::cameras(&mut with).as_slice()

@@ -167,7 +167,7 @@ fn ends_apart(r: &mut Reader<'_>) -> Option<((f64, f64), bool)> {
     match (after.map(|f| f.value(0)), before.map(|f| f.value(0))) {
         (None, None) => None,
         (Some(from), None) => {
-            let is_of_night = !(360.0..1020.0).contains(&from);
+            let is_of_night = from == 0.0 || from >= 1020.0;
             let to = if is_of_night { 360.0 } else { 0.0 };
             r.assume(format!("No end was said: until {}.", clock(to)));
             Some(((from, to), true))

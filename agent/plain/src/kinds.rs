@@ -52,8 +52,8 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
     }
 }
 
-/// Said of a `number` of events whose rule has a cool-down.
-const LEFT_OUT: &str = "Events that the cool-down of a watch left out are not counted.";
+/// Said of a `number` of events whose rule has a cool-down or an hourly limit.
+const LEFT_OUT: &str = "Events that a cool-down or an hourly limit left out are not counted.";
 
 /// Kinds of events to look for, given the kinds in the question, and a sentence for each that
 /// another kind counts for, or whose number leaves out events. The coverage shows what no watch
@@ -85,9 +85,14 @@ pub(crate) fn counted(
             let cameras: BTreeSet<_> = rules.iter().map(|(camera, _)| camera).collect();
             cameras.len()
         };
-        // The kind that most cameras report; of equal ones the best.
+        // The best kind that is reported; of what came, where either counts, the kind that most
+        // cameras report.
         let told = counts.iter().rev().filter(|kind| cameras(kind) > 0);
-        let (first, told) = (counts.first(), told.max_by_key(|kind| cameras(kind)));
+        let told = told.max_by_key(|kind| match name == "coming" {
+            true => cameras(kind),
+            false => 0,
+        });
+        let first = counts.first();
         if let (Some(first), Some(told)) = (first, told.filter(|told| Some(*told) != first)) {
             let watches = match cameras(first) {
                 0 => "No watch here tells",
@@ -104,7 +109,8 @@ pub(crate) fn counted(
             said.push("A line is counted here without events.".to_owned());
         }
         let rules = told.map(rules_of).unwrap_or_default();
-        cools |= rules.iter().any(|(_, rule)| rule.cooldown_s > 0.0);
+        let limits = |rule: &RuleSpec| rule.cooldown_s > 0.0 || rule.max_per_hour.is_some();
+        cools |= rules.iter().any(|(_, rule)| limits(rule));
         // All events count for `came` if no watch reports entries or appearances.
         let usual = first.filter(|_| name != "coming");
         kinds.extend(told.or(usual).cloned());

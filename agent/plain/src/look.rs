@@ -70,12 +70,8 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
 fn commands(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, String), String> {
     refuse_unread(r, words).map_err(|_| words.text.clone())?;
     let (from, to) = slots.range.unwrap_or_default();
-    let pipelines = match slots.cameras.is_empty() || !slots.wanted.pipelines.is_empty() {
-        true => slots.wanted.pipelines,
-        false => r.scene.ids_on(&slots.cameras),
-    };
     let look = Look::Commands {
-        pipelines,
+        pipelines: slots.wanted.pipelines,
         from,
         to,
     };
@@ -186,6 +182,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     // No thing that is looked for: `what did the camera see`.
     r.take_all(&["@the_box_saw"]);
     let of_events = r.says(&[EVENTS]);
+    let is_of_all = r.says(&["all|every|everybody|everyone|everything|or"]);
     // Before classes: a place may be named like one.
     let (camera, place) = read_place(r, slots.cameras.first())?.unzip();
     wanted.camera = camera.or_else(|| slots.cameras.first().cloned());
@@ -205,6 +202,14 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
     let (kinds, mut told) = kinds::counted(&asked, r.scene, &watches, &labels, number);
+    let is_as_asked = substitutions.is_empty()
+        && kinds
+            .iter()
+            .eq(asked.iter().filter_map(|asked| asked.counts.first()))
+        && !is_of_all;
+    let first = r.any_word(skip_polite(r, 0));
+    let is_yes_or_no = one_of("did|was|were|has|have|is|are", first);
+    wanted.is_yes_or_no = !number && is_as_asked && is_yes_or_no;
     if number && !of_events {
         told.push(kinds::events_of(&labels));
     }
@@ -224,8 +229,6 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     };
     wanted.conditions = kinds.into_iter().map(|kind| kind.condition).collect();
     wanted.labels = labels;
-    let first = r.any_word(skip_polite(r, 0));
-    wanted.is_yes_or_no = !number && one_of("did|was|were|has|have|is|are", first);
     (wanted.from, wanted.to) = range;
     Ok((Look::Events(Box::new(wanted)), told.join(" ")))
 }

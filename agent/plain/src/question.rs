@@ -29,7 +29,8 @@ impl Slots {
     pub(crate) fn read(r: &mut Reader<'_>) -> Self {
         let (pictures, of_pictures) = pictures(r);
         let mut pipelines = names::pipelines(r, true);
-        if pipelines.is_empty() {
+        // `car alarms` are events about cars.
+        if pipelines.is_empty() && r.says(&["watch|watches|pipeline|rule|monitoring"]) {
             pipelines.extend(names::pipeline_of_class(r, false));
         }
         let (cameras, all) = cameras(r);

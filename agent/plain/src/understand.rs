@@ -22,7 +22,7 @@ use crate::question_words::QuestionKind;
 use crate::reader::Reader;
 use crate::refusal::{Notes, Refusal};
 use crate::request::{self, Parts};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Deployed, RUNNING, Scene, quoted};
 use crate::templates::Template;
 use crate::token::{MAX_CHARS, Token, tokens};
 
@@ -270,7 +270,9 @@ fn note_twins(new: &ChangeSet, scene: &Scene, notes: &mut Notes) {
     for change in &new.changes {
         let is_twin = |one: &Deployed| {
             matches!(change, Change::Deploy(new) if one.spec.source == new.source
-                && one.spec.workflow == new.workflow && one.spec.rules == new.rules)
+                && one.spec.workflow == new.workflow && one.spec.rules == new.rules
+                && new.rules.as_ref().is_none_or(|rules| !rules.is_empty()))
+                && one.state() == RUNNING
         };
         if let Some(twin) = scene.pipelines.iter().find(|one| is_twin(one)) {
             let id = &twin.spec.id;

@@ -174,7 +174,7 @@ impl PastAnswer {
         let number = |camera: &CameraKnowledge| {
             let number = self.found.by_camera.get(&camera.camera).copied();
             match number {
-                None if camera.known.is_empty() => format!("{} not known", camera.name),
+                None if self.knowledge.is_unknown(camera) => format!("{} not known", camera.name),
                 None if self.found.by_camera.len() >= MAX_CAMERAS => {
                     format!("{} not counted", camera.name)
                 }
@@ -189,7 +189,7 @@ impl PastAnswer {
     /// The cameras that watched, with their classes and how often.
     fn watched(&self, when: &str) -> String {
         let cameras = self.knowledge.cameras.iter();
-        let seeing = cameras.filter(|camera| !camera.known.is_empty());
+        let seeing = cameras.filter(|camera| !self.knowledge.is_unknown(camera));
         let names: Vec<&str> = seeing.clone().map(|c| c.name.as_str()).collect();
         let asked = self.knowledge.question.labels.iter();
         let told = seeing.clone().flat_map(|camera| &camera.classes);

@@ -108,7 +108,7 @@ pub(super) fn reason(why: &Why, zone: &TimeZone) -> String {
         Why::NoClasses { model } => format!("{model} tells no classes apart"),
         Why::RenamedClasses => "the workflow renamed classes".to_owned(),
         Why::OtherClasses { told } => match told.as_slice() {
-            [] => "the detector knew no such class".to_owned(),
+            [] => "only other classes were looked for".to_owned(),
             told => format!("only {} was looked for", told.join(" or ")),
         },
         Why::OtherEvents { told } => format!("the rule records only {}", told.join(", ")),

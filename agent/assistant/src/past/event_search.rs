@@ -206,8 +206,16 @@ impl EventSearch {
             self.result.moments.extend(moment.filter(|_| is_dated));
             let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
             let found = &mut self.result.events;
-            if found.len() < most && !self.wanted.only_number {
+            if self.wanted.only_number {
+                return;
+            }
+            if found.len() < most {
                 found.push(*event);
+            } else if let [last] = found.as_mut_slice()
+                && began(last) < began(&event)
+            {
+                // Its cool-down made its record the later one, and it came earlier.
+                *last = *event;
             }
         } else if let Some(label) = label {
             let others = &mut self.result.other_classes;
@@ -370,7 +378,9 @@ impl EventSearchResult {
         };
         if self.held_back > 0 {
             let left_out = self.held_back;
-            text.push_str(&format!(" Left out before them by cool-downs: {left_out}."));
+            text.push_str(&format!(
+                " Left out before, of any class, by cool-downs or hourly limits: {left_out}."
+            ));
         }
         if self.rejected > 0 {
             let rejected = counted(self.rejected, "event");

@@ -87,13 +87,15 @@ impl Knowledge {
         !self.cameras.is_empty() && self.cameras.iter().all(|camera| camera.unknown.is_empty())
     }
 
-    /// Whether no event could have been recorded, except in less than [`MIN_KNOWN_MS`].
+    /// Whether no event could have been recorded.
     pub fn is_none(&self) -> bool {
+        self.cameras.iter().all(|camera| self.is_unknown(camera))
+    }
+
+    /// Whether nothing is known of a camera, except in less than [`MIN_KNOWN_MS`].
+    pub fn is_unknown(&self, camera: &CameraKnowledge) -> bool {
         let (from, to) = self.question.range;
-        let least = MIN_KNOWN_MS.min(to - from);
-        let is_none =
-            |camera: &CameraKnowledge| camera.known.is_empty() || camera.known.length() < least;
-        self.cameras.iter().all(is_none)
+        camera.known.is_empty() || camera.known.length() < MIN_KNOWN_MS.min(to - from)
     }
 }
 

@@ -157,7 +157,7 @@ impl PastQuestion {
                 model: detector.model.clone(),
             },
             _ => Why::OtherClasses {
-                told: match rule.classes.is_empty() && classes.len() > MAX_NAMED {
+                told: match classes.len() > MAX_NAMED {
                     true => Vec::new(),
                     false => classes.into_iter().take(MAX_NAMED).cloned().collect(),
                 },

@@ -213,8 +213,10 @@ fn is_inactive(spec: &PipelineSpec, range: Range<i64>, zone: &TimeZone) -> bool 
         let schedule = rule.schedule.as_ref();
         schedule.is_some_and(|schedule| is_awake(schedule, local) != Some(true))
     };
+    let has_range = !range.is_empty();
     let mut minutes = range.step_by(60_000);
-    !rules.is_empty()
+    has_range
+        && !rules.is_empty()
         && minutes.all(|ms| {
             let at = Timestamp::from_millisecond(ms).unwrap_or_default();
             let local = schedule_time(at.to_zoned(zone.clone()).datetime());

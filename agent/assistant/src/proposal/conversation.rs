@@ -220,7 +220,8 @@ impl SessionState {
         // `delete it`
         let asks_which =
             || matches!(understood(text), Ok(Answer::Ask(of)) if of.about == Missing::Pipeline);
-        let mut words = text.split(' ');
+        let lower = text.to_lowercase();
+        let mut words = lower.split(|c: char| !c.is_alphanumeric());
         let is_about_it = words.any(|word| ["it", "that", "this"].contains(&word)) && asks_which();
         if !is_about_it && !plain.is_correction(text, &scene) {
             return self.handle_request(text, plain, here);

@@ -5,6 +5,7 @@
 use serde_json::{Number, Value};
 use watchkeeper_contract::pipeline::{LineCount, PipelineResults, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::answer::EventsWanted;
 
 use crate::wording::{counted, local_time};
@@ -62,12 +63,21 @@ pub fn format_line_counters(wanted: &EventsWanted, pipelines: &[PipelineStatus])
         let lines: Vec<String> = lines
             .map(|(name, count)| format_line(name, *count))
             .collect();
-        let since = local_time(status.results.counting_since?.unix_ms);
+        let since = status.results.counting_since?;
+        let since = match since.quality {
+            TimeQuality::Unsynced => "their start".to_owned(),
+            _ => local_time(since.unix_ms),
+        };
         let counter = || format!("{} since {since}: {}", status.spec.id, lines.join("; "));
         (!lines.is_empty()).then(counter)
     });
     let counters: Vec<String> = counters.take(MAX_COUNTERS).collect();
-    (!counters.is_empty()).then(|| format!("Counters of lines: {}.", counters.join("; ")))
+    (!counters.is_empty()).then(|| {
+        format!(
+            "Counters of lines, of every class they count: {}.",
+            counters.join("; ")
+        )
+    })
 }
 
 /// Formats the counts of one line, which is often just named `line`.

@@ -519,7 +519,7 @@ fn number_of_crossings_says_that_a_cool_down_leaves_some_out() {
     };
     scene.pipelines = vec![watch(line)];
     assert!(
-        said(&scene).contains("cool-down of a watch left out"),
+        said(&scene).contains("hourly limit left out"),
         "{}",
         said(&scene)
     );

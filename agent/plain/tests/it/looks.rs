@@ -61,24 +61,17 @@ fn commands_about_a_watch_are_looked_up_with_their_time() {
 
 #[test]
 fn what_was_paused_is_not_what_is_paused() {
-    for (text, of) in [
-        ("what was paused", None),
-        ("when was everything paused", None),
-        (
-            "when was the gate camera paused?",
-            Some("gate-person-appears"),
-        ),
-        ("what was deleted yesterday", None),
-        (
-            "since when is the gate camera paused",
-            Some("gate-person-appears"),
-        ),
+    for text in [
+        "what was paused",
+        "when was everything paused",
+        "when was the gate camera paused?",
+        "what was deleted yesterday",
+        "since when is the gate camera paused",
     ] {
         let Look::Commands { pipelines, .. } = looked(text, &box_with_a_pause()).look else {
             panic!("{text}");
         };
-        let pipelines: Vec<&str> = pipelines.iter().map(|id| id.as_str()).collect();
-        assert_eq!(pipelines, Vec::from_iter(of), "{text}");
+        assert_eq!(pipelines, [], "{text}");
     }
 }
 
