@@ -38,17 +38,14 @@ pub(super) struct Completeness {
     missing: u64,
     /// End of the last given picture, on the clock of the recording's length.
     end: Option<gst::ClockTime>,
-    errors: Option<DecoderErrors>,
+    errors: DecoderErrors,
 }
 
-/// Pictures at which the decoder reported errors, about: it decodes several at a time.
-#[derive(Debug)]
+/// Errors that the decoder reported. Their number follows from the stream. Their place does not:
+/// libav reports from threads that decode several pictures at a time.
+#[derive(Debug, Default)]
 struct DecoderErrors {
-    pictures: u64,
-    /// Taken pictures at the last error.
-    taken: u64,
-    first: gst::ClockTime,
-    last: gst::ClockTime,
+    count: u64,
     /// Whether another decoder of the process may have reported some of them.
     is_shared: bool,
 }
@@ -75,18 +72,8 @@ impl Completeness {
 
     /// Counts an error that a decoder reported.
     pub(super) fn note_error(&mut self, is_shared: bool) {
-        let at = self.end.unwrap_or_default();
-        let errors = self.errors.get_or_insert(DecoderErrors {
-            pictures: 0,
-            taken: u64::MAX,
-            first: at,
-            last: at,
-            is_shared: false,
-        });
-        errors.pictures += u64::from(errors.taken != self.taken);
-        errors.taken = self.taken;
-        errors.last = at;
-        errors.is_shared |= is_shared;
+        self.errors.count += 1;
+        self.errors.is_shared |= is_shared;
     }
 
     fn take(&mut self, pts: u64) {
@@ -138,23 +125,23 @@ impl Completeness {
                 "at least {missing} of {taken} pictures could not be decoded"
             ));
         }
-        parts.extend(self.errors.as_ref().map(DecoderErrors::describe));
+        parts.extend(self.errors.describe());
         parts
     }
 }
 
 impl DecoderErrors {
-    fn describe(&self) -> String {
-        let pictures = match self.pictures {
-            1 => "one picture".to_owned(),
-            pictures => format!("{pictures} pictures"),
+    fn describe(&self) -> Option<String> {
+        let count = match self.count {
+            0 => return None,
+            1 => "one decoder error".to_owned(),
+            count => format!("{count} decoder errors"),
         };
-        let (first, last) = (seconds(self.first), seconds(self.last));
         let whose = match self.is_shared {
-            true => "; some may be of another source",
+            true => ", some perhaps of another source",
             false => "",
         };
-        format!("decoder errors at {pictures}, from {first:.1} s to {last:.1} s{whose}")
+        Some(format!("{count}{whose}"))
     }
 }
 
@@ -253,21 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_counted_by_picture_and_placed_in_time() {
+    fn errors_of_the_decoder_are_counted() {
         let mut seen = Completeness::default();
-        seen.take(0);
         seen.note_error(false);
-        seen.note_error(false);
-        assert_eq!(
-            seen.missing_parts(None),
-            ["decoder errors at one picture, from 0.0 s to 0.0 s"]
-        );
-        seen.take(40);
-        seen.end = Some(gst::ClockTime::from_mseconds(12_340));
+        assert_eq!(seen.missing_parts(None), ["one decoder error"]);
         seen.note_error(true);
-        let said = "decoder errors at 2 pictures, from 0.0 s to 12.3 s; \
-                    some may be of another source";
-        assert!(seen.missing_parts(None).contains(&said.to_owned()));
+        let said = "2 decoder errors, some perhaps of another source";
+        assert_eq!(seen.missing_parts(None), [said]);
     }
 
     #[test]
