@@ -92,7 +92,6 @@ impl GuardFile {
         self.guard.lock().held(id).cloned()
     }
 
-    /// Like [`CrashLoopGuard::held_events`].
     pub fn held_events(&self) -> BTreeSet<EventId> {
         self.guard.lock().held_events()
     }

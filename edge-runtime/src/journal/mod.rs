@@ -72,8 +72,7 @@ pub use watchkeeper_store::chain::Hash;
 
 use keyspaces::{EVENTS, HEAD, META};
 
-use gaps::NamedLosses;
-use missing::Known;
+use gaps::{Known, NamedLosses};
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};

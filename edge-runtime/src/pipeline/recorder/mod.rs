@@ -39,11 +39,11 @@ use self::meter::EventMeter;
 use self::queue::{BoxPlace, DROPPED_RECORDS, Item, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
-use self::thread::RecorderThread;
+use self::thread::{LastRecords, RecorderThread};
 pub use self::unstored::UnstoredMark;
 use crate::clock::ProcessorSum;
 use crate::journal::media::MediaStore;
-use crate::journal::{Journal, JournalError, Stamp};
+use crate::journal::{Journal, Stamp};
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::thread::Thread;
 
@@ -58,9 +58,6 @@ pub enum FlushResult {
     /// to its pipeline, and to every flush of all events: they stay incomplete.
     Lost,
 }
-
-/// Makes the records of what the last run left, in order.
-pub type LastRecords = Box<dyn FnOnce() -> Result<Vec<Event>, JournalError> + Send>;
 
 /// What the last run left to the recorder.
 pub struct LastRun {

@@ -16,7 +16,7 @@ use watchkeeper_vision::frame::Picture;
 
 use super::*;
 use crate::journal::media::MediaLimits;
-use crate::journal::{Limits, Loss, Stamp};
+use crate::journal::{JournalError, Limits, Loss, Stamp};
 use crate::pipeline::pixels::FramePixels;
 use crate::pipeline::retention::recordings::{self, Recordings};
 

@@ -17,7 +17,6 @@ use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind, Phase};
 use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::jpeg;
 
-use super::LastRecords;
 use super::meter::EventMeter;
 use super::queue::{Item, MAX_BOX_EVENTS, Pictures, QueueState};
 use super::refusals::{Refusals, Remedy, StorageError, loss_of};
@@ -37,6 +36,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// JPEG quality of snapshots, from 0 to 100.
 const SNAPSHOT_QUALITY: u8 = 88;
+
+/// Makes the records of what the last run left, in order.
+pub(super) type LastRecords = Box<dyn FnOnce() -> Result<Vec<Event>, JournalError> + Send>;
 
 pub(super) struct RecorderThread {
     pub(super) journal: Arc<Journal>,
