@@ -24,6 +24,7 @@ use tracing_subscriber::EnvFilter;
 use watchkeeper_board::sysfs::SysfsBoard;
 use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventId;
 use watchkeeper_models::model_check::THIS_PROGRAM;
 use watchkeeper_store::StoreError;
 use watchkeeper_store::durable::is_disk_refusal;
@@ -40,7 +41,7 @@ use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::history::{self, DetectionHistory};
 use crate::journal::media::{self, MediaLimits, MediaStore};
-use crate::journal::{Journal, Limits, Loss, Stamp};
+use crate::journal::{Journal, JournalError, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
 use crate::output::print;
 use crate::pipeline::checkpoint::CheckpointStore;
@@ -62,8 +63,6 @@ use crate::thread::Thread;
 const JOURNAL_TIMEOUT: Duration = Duration::from_secs(4);
 /// Pause between two looks at it.
 const JOURNAL_PAUSE: Duration = Duration::from_millis(50);
-/// Records of ended events that are appended with one sync.
-const END_BATCH: usize = 256;
 
 /// Exit code for an invalid configuration.
 pub const EXIT_CONFIG: u8 = 2;
@@ -99,23 +98,6 @@ pub fn init_logs(json: bool) {
     } else {
         builder.init();
     }
-}
-
-/// Appends what the last run left: losses, then ends of open events. Returns the records that the
-/// disk refused; the recorder stores them before any new event.
-fn settle(journal: &Journal, losses: Vec<Event>, ends: Vec<Event>) -> Vec<Event> {
-    let mut waiting = Vec::new();
-    if let Err(error) = journal.append_losses(losses.clone()) {
-        tracing::error!(%error, "cannot journal the losses of the last run yet");
-        waiting = losses;
-    }
-    for chunk in ends.chunks(END_BATCH) {
-        // Keeps the order: once one event waits, all later ones wait.
-        if !waiting.is_empty() || journal.append(chunk.to_vec()).is_err() {
-            waiting.extend_from_slice(chunk);
-        }
-    }
-    waiting
 }
 
 /// Prints the missing GStreamer elements as JSON.
@@ -208,7 +190,6 @@ struct Startup<'a> {
 /// Open stores of the state folder. They close after everything that uses them.
 struct Stores {
     journal: Arc<Journal>,
-    losses: Vec<Loss>,
     media: Arc<MediaStore>,
     recordings: Arc<Recordings>,
     disk_space: Arc<DiskSpace>,
@@ -222,7 +203,7 @@ impl Startup<'_> {
             Arc::clone(&stores.journal),
             Arc::clone(&stores.media),
             Arc::clone(&stores.disk_space),
-            self.settle_last_run(&stores),
+            self.last_run(&stores),
         )?;
         let (manager, effects) = self.start_manager(&stores, &recorder)?;
         self.restore(&manager, &stop);
@@ -291,13 +272,13 @@ impl Startup<'_> {
             let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
             DiskSpace::new(&config.state_dir, recordings, media)
         };
-        let (mut journal, mut losses) = Journal::open(&config.state_dir, limits)?;
+        let mut journal = Journal::open(&config.state_dir, limits)?;
         if let Some(needed) = journal.waiting().and_then(|waiting| waiting.needed)
             && open_media().is_ok_and(|media| disk_space_of(&media).free_for(needed) > 0)
         {
             // Media were deleted; this opening also repairs what needs repair.
             drop(journal);
-            (journal, losses) = Journal::open(&config.state_dir, limits)?;
+            journal = Journal::open(&config.state_dir, limits)?;
         }
         let journal = Arc::new(journal);
         restrict(&Journal::folder(&config.state_dir));
@@ -305,42 +286,52 @@ impl Startup<'_> {
         let disk_space = Arc::new(disk_space_of(&media));
         Ok(Stores {
             journal,
-            losses,
             media,
             recordings,
             disk_space,
         })
     }
 
-    /// Journals the losses of the last run, and ends the events that it left open.
-    fn settle_last_run(&self, stores: &Stores) -> LastRun {
-        let stamp = || Stamp {
-            mono_ms: 0,
-            ..self.boot.stamp()
+    /// What the last run left: its losses, and the ends of the events that it left open. The
+    /// recorder's thread makes the records, because that reads the whole journal.
+    fn last_run(&self, stores: &Stores) -> LastRun {
+        let (mark, unstored) = UnstoredMark::open(&self.config.state_dir);
+        let (journal, media) = (Arc::clone(&stores.journal), Arc::clone(&stores.media));
+        // Until then the guard may end a hold, which records its own end.
+        let held = self.guard.held_events();
+        let start = self.boot.stamp();
+        let records = move || -> Result<Vec<Event>, JournalError> {
+            let stamp = || Stamp {
+                mono_ms: 0,
+                id: EventId::generate(),
+                ..start.clone()
+            };
+            let losses: Vec<Loss> = journal.take_losses()?.into_iter().chain(unstored).collect();
+            for loss in &losses {
+                tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
+            }
+            let mut records: Vec<Event> = losses
+                .iter()
+                .flat_map(|loss| loss.events(&stamp()))
+                .collect();
+            journal.set_unreported(&records);
+            let ends =
+                journal.close_open_events(&stamp(), &|event| held.contains(&event), &|clip| {
+                    media.find_clip(clip)
+                })?;
+            if !ends.is_empty() {
+                tracing::info!(
+                    count = ends.len(),
+                    "the last run left events open; they are ended"
+                );
+            }
+            records.extend(ends);
+            Ok(records)
         };
-        let (mut mark, unstored) = UnstoredMark::open(&self.config.state_dir);
-        let losses = || stores.losses.iter().chain(&unstored);
-        for loss in losses() {
-            tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
+        LastRun {
+            records: Box::new(records),
+            mark,
         }
-        let losses = losses().flat_map(|loss| loss.events(&stamp()));
-        let losses: Vec<Event> = losses.collect();
-        let ends = stores.journal.close_open_events(
-            &stamp(),
-            &|event| self.guard.is_open(event),
-            &|clip| stores.media.find_clip(clip),
-        );
-        if !ends.is_empty() {
-            tracing::info!(
-                count = ends.len(),
-                "ended the events that the last run left open"
-            );
-        }
-        let events = settle(&stores.journal, losses, ends);
-        if events.is_empty() {
-            mark.clear();
-        }
-        LastRun { events, mark }
     }
 
     /// The models of this box. Only a long-running daemon profits from changes and measurements of

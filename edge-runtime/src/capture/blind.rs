@@ -50,7 +50,7 @@ pub struct BlindWatch {
     grid: Vec<f32>,
     /// Time of the last change of the grid.
     changed: Duration,
-    /// Time since which the grid has no contrast.
+    /// Time since which the grid has no contrast, and nothing was followed.
     flat_since: Option<Duration>,
     blind: Option<(Blindness, Duration)>,
     /// Absent for a camera without a fixed view.
@@ -119,10 +119,16 @@ impl BlindWatch {
             self.changed = pts;
         }
         let has_objects = objects_at.is_some_and(|at| pts < at + BLACK_AFTER);
-        let is_flat = !has_objects && is_flat(&grid, noise(&self.grid, &grid));
-        self.flat_since = is_flat.then(|| self.flat_since.unwrap_or(pts));
+        let is_flat = is_flat(&grid, noise(&self.grid, &grid));
+        let flat_since = self
+            .flat_since
+            .unwrap_or(pts)
+            .max(objects_at.unwrap_or_default());
+        self.flat_since = is_flat.then_some(flat_since);
         let unusual = match &mut self.view {
-            Some(view) if !is_flat && self.changed == pts => view.observe(picture, &grid),
+            Some(view) if (!is_flat || has_objects) && self.changed == pts => {
+                view.observe(picture, &grid)
+            }
             // A repeated picture says nothing new.
             Some(view) => view.unusual(),
             None => None,
@@ -323,8 +329,8 @@ mod tests {
             let change = watch.observe(pts, &scene(4, 0, 3, half_second), objects_at);
             seen.extend(change.map(|change| (pts.as_secs(), change)));
         }
-        let lasted = Duration::from_secs(7);
-        assert_eq!(seen, [(16, BLACK), (20, BlindChange::Seeing { lasted })]);
+        let lasted = Duration::from_secs(10);
+        assert_eq!(seen, [(13, BLACK), (20, BlindChange::Seeing { lasted })]);
     }
 
     #[test]

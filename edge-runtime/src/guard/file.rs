@@ -4,7 +4,7 @@
 //! - It is written outside the lock of the guard, so no one but the writer waits for the disk.
 //! - A record of a newer version is refused, an unreadable one is ignored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -92,8 +92,8 @@ impl GuardFile {
         self.guard.lock().held(id).cloned()
     }
 
-    pub fn is_open(&self, event: EventId) -> bool {
-        self.guard.lock().is_open(event)
+    pub fn held_events(&self) -> BTreeSet<EventId> {
+        self.guard.lock().held_events()
     }
 
     /// Like [`CrashLoopGuard::release`], and writes the record.

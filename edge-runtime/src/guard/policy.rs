@@ -4,7 +4,7 @@
 //! - A pipeline that ran unchanged for [`EARLY`] is not held for the deaths of another.
 //! - Not here: fingerprints, files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::{EventId, PipelineId};
@@ -144,9 +144,9 @@ impl CrashLoopGuard {
         self.record.held.get(id)
     }
 
-    /// Whether `event` is about a hold that still applies; it ends with the hold.
-    pub fn is_open(&self, event: EventId) -> bool {
-        self.record.held.values().any(|held| held.event == event)
+    /// The events about holds that still apply; each ends with its hold.
+    pub fn held_events(&self) -> BTreeSet<EventId> {
+        self.record.held.values().map(|held| held.event).collect()
     }
 
     /// Releases a hold, because a user resumes or removes the pipeline.

@@ -50,6 +50,12 @@ impl Answers {
         self.version.fetch_add(1, Ordering::Release);
     }
 
+    /// Replaces the index by one of all records.
+    pub(super) fn replace(&self, read: Self) {
+        *self.index.lock() = read.index.into_inner();
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
     /// Forgets records that retention deleted.
     pub(super) fn remove_records(&self, dropped: &[u64]) {
         let mut index = self.index.lock();

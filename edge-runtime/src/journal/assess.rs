@@ -83,7 +83,7 @@ impl Journal {
                 is_new: false,
             });
         }
-        if new.only_if_unanswered && self.has_answer(named.id) {
+        if new.only_if_unanswered && self.has_answer(named.id)? {
             return Err(AssessError::Answered(named.id));
         }
         if !new.assessment.fields.is_empty() {
@@ -107,7 +107,7 @@ impl Journal {
             .and_then(|rule| Some(&rule.decide.as_ref()?.chain));
         let read = chain.into_iter().flatten().cloned();
         let mut names: Vec<String> = read.filter(|name| READINGS.contains(&&**name)).collect();
-        let given = self.writer.lock().reviews.given(event.id).cloned();
+        let given = self.writer()?.reviews.given(event.id).cloned();
         let opinion = given.and_then(|given| given.opinion);
         let opinion = opinion.map_or(Ok(None), |seq| self.event(EventSeq(seq)))?;
         if let Some(Assessor::Chain(details)) =
@@ -118,17 +118,16 @@ impl Journal {
         Ok(names)
     }
 
-    fn has_answer(&self, id: EventId) -> bool {
-        let reviews = &self.writer.lock().reviews;
-        reviews
-            .given(id)
-            .is_some_and(|given| given.person.is_some())
+    fn has_answer(&self, id: EventId) -> Result<bool, JournalError> {
+        let writer = self.writer()?;
+        let given = writer.reviews.given(id);
+        Ok(given.is_some_and(|given| given.person.is_some()))
     }
 
     /// The record that already holds this assessment.
     fn existing(&self, id: EventId, new: &Assessment) -> Result<Option<Event>, JournalError> {
         let found = {
-            let writer = self.writer.lock();
+            let writer = self.writer()?;
             let given = writer.reviews.given(id);
             given.and_then(|given| match &new.by {
                 Assessor::Person(_) => given
@@ -151,7 +150,7 @@ impl Journal {
         stamp: &Stamp,
     ) -> Result<Event, JournalError> {
         let (first, person) = {
-            let reviews = &self.writer.lock().reviews;
+            let reviews = &self.writer()?.reviews;
             let given = reviews.given(named.id);
             let person = given.and_then(|given| given.person.as_ref());
             (reviews.first(named.id), person.map(|person| person.seq))
@@ -217,7 +216,7 @@ impl Journal {
     /// When the store can't be read.
     pub fn reviews(&self, limit: usize) -> Result<ReviewQueue, JournalError> {
         let (seqs, mut queue) = {
-            let reviews = &self.writer.lock().reviews;
+            let reviews = &self.writer()?.reviews;
             let queue = ReviewQueue {
                 waiting: reviews.waiting_count() as u64,
                 given_up: reviews.given_up(),
@@ -231,7 +230,7 @@ impl Journal {
                 continue;
             };
             let opinion = {
-                let writer = self.writer.lock();
+                let writer = self.writer()?;
                 writer
                     .reviews
                     .given(event.id)

@@ -12,6 +12,19 @@ use watchkeeper_contract::id::EventSeq;
 
 use super::chain::Hash;
 
+/// Knowledge about a journal besides its records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// Whether the store was damaged since the losses were last reported.
+    pub(super) is_damaged: bool,
+    /// Whether a head says what retention deleted.
+    pub(super) has_head: bool,
+    /// Whether no number after the writer's last one can have been given out.
+    pub(super) is_last: bool,
+    /// Records stored when the head was written; zero without a head.
+    pub(super) records: u64,
+}
+
 /// Why a number is missing, up to where that holds, and the loss record that names it.
 struct Explanation {
     cause: GapCause,

@@ -325,6 +325,7 @@ mod tests {
     use watchkeeper_contract::time::TimeQuality;
     use watchkeeper_store::MemoryStore;
 
+    use super::super::tests::opened;
     use super::super::{Journal, Limits};
     use super::*;
 
@@ -370,7 +371,8 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let open = || {
             let (store, limits) = (Arc::clone(&store) as _, Limits::default());
-            Journal::with_store(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
+            let result = Journal::with_store(store, state.path(), limits, &OpenOutcome::Clean);
+            opened(result)
         };
         noting(&store, &OpenOutcome::Clean, &damaged(1));
         // A start that fails before it reports.
@@ -405,7 +407,8 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let open = || {
             let (store, limits) = (Arc::clone(&store) as _, Limits::default());
-            Journal::with_store(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
+            let result = Journal::with_store(store, state.path(), limits, &OpenOutcome::Clean);
+            opened(result)
         };
         let loss = Loss::new("test", 1, "an earlier loss".to_owned());
         let before = open().0.append(events_of(&[loss])).unwrap();
@@ -422,7 +425,9 @@ mod tests {
             );
         }
         let (journal, losses) = open();
-        let appended = journal.append_losses(events_of(&losses)).unwrap();
+        let events = events_of(&losses);
+        journal.set_unreported(&events);
+        let appended = journal.append(events).unwrap();
         assert!(appended[0].seq.0 > last_given.0 + 1, "{}", appended[0].seq);
         assert_eq!(open().1, []);
     }

@@ -9,6 +9,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{Store, StoreError, log_key};
 
 use super::Writer;
+use super::gaps::Known;
 use super::keyspaces::EVENTS;
 use super::loss::Loss;
 use super::record::StoredEvent;
@@ -18,19 +19,6 @@ use super::verify::content_hash;
 const MAX_RANGES: usize = 64;
 /// Maximum number of loss records; what is left is one range of at most so many numbers.
 const MAX_LOSSES: usize = 64;
-
-/// Knowledge about a journal besides its records.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
-    /// Whether the store was damaged since the losses were last reported.
-    pub(super) is_damaged: bool,
-    /// Whether a head says what retention deleted.
-    pub(super) has_head: bool,
-    /// Whether no number after the writer's last one can have been given out.
-    pub(super) is_last: bool,
-    /// Records stored when the head was written; zero without a head.
-    pub(super) records: u64,
-}
 
 /// Moves the writer past all records that are or may be lost, and returns the losses.
 ///

@@ -9,6 +9,7 @@
 //! - Nothing is missing from [`Head::first`] to [`Head::last`]. Older critical records may remain;
 //!   a gap before `first` was left by retention or is named by a loss record (see `gaps`).
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
+//! - A sound store is open before its records are read; the first append reads them (`opening`).
 //! - Data of a newer version keeps the journal closed and is never overwritten.
 //!
 //! Locks, in order: `assessing`, `writer`, then that of `review_shares` or of the answers.
@@ -71,7 +72,7 @@ pub use watchkeeper_store::chain::Hash;
 
 use keyspaces::{EVENTS, HEAD, META};
 
-use gaps::NamedLosses;
+use gaps::{Known, NamedLosses};
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
@@ -125,6 +126,7 @@ pub struct JournalStats {
 /// The journal. Shared by reference among threads; appending blocks until the disk has the events.
 #[derive(Debug)]
 pub struct Journal {
+    folder: PathBuf,
     store: Arc<dyn Store>,
     writer: Mutex<Writer>,
     head: watch::Sender<Head>,
@@ -133,8 +135,6 @@ pub struct Journal {
     pub(crate) may_lack_specs: bool,
     pub(crate) definitions: Definitions,
     coverage: CoverageRecords,
-    /// Events that were open when the last run ended, until [`Journal::close_open_events`].
-    open_events: Mutex<OpenEvents>,
     /// One assessment at a time: each reads first what was given before.
     assessing: Mutex<()>,
     review_shares: Mutex<ReviewShares>,
@@ -143,6 +143,8 @@ pub struct Journal {
 
 #[derive(Debug)]
 struct Writer {
+    /// Present until the records are read; then all indexes follow them.
+    unread: Option<Known>,
     /// Last number given; ahead of the durable one during a sync.
     last: u64,
     hash: Hash,
@@ -152,8 +154,12 @@ struct Writer {
     named: NamedLosses,
     retention: Retention,
     reviews: Reviews,
+    /// Events that were open when the last run ended, until [`Journal::close_open_events`].
+    open_events: OpenEvents,
     reservation: Reservation,
     stats: JournalStats,
+    /// Losses found at opening, until [`Journal::take_losses`].
+    losses: Vec<Loss>,
     /// Events about losses found at opening that are not appended yet.
     unreported: Vec<(EventId, Phase)>,
 }
@@ -169,13 +175,17 @@ impl Journal {
     ///
     /// `stamp` is the time of the end; its id is not used. Events for which `continues` is true
     /// stay open. `clip` returns the state of a clip that was being written.
+    ///
+    /// # Errors
+    /// When the records can't be read.
     pub fn close_open_events(
         &self,
         stamp: &Stamp,
         continues: &dyn Fn(EventId) -> bool,
         clip: &dyn Fn(&str) -> Option<ClipState>,
-    ) -> Vec<Event> {
-        std::mem::take(&mut *self.open_events.lock()).into_end_records(stamp, continues, clip)
+    ) -> Result<Vec<Event>, JournalError> {
+        let open = std::mem::take(&mut self.writer()?.open_events);
+        Ok(open.into_end_records(stamp, continues, clip))
     }
 
     /// Appends events in order, and returns them with number and hash when they are durable.
@@ -210,24 +220,15 @@ impl Journal {
         Ok(events)
     }
 
-    /// Appends the events about losses found at opening. Once they are appended, here or later, the
-    /// next opening does not report the losses again.
-    ///
-    /// # Errors
-    /// Those of [`Self::append`].
-    pub fn append_losses(&self, events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
-        self.set_unreported(&events);
-        self.append(events)
-    }
-
-    /// Sets the events that report the losses found at opening.
-    fn set_unreported(&self, events: &[Event]) {
+    /// Sets the events that report the losses found at opening. Once they are appended, the next
+    /// opening does not report the losses again.
+    pub fn set_unreported(&self, events: &[Event]) {
         let unreported = events.iter().map(|event| (event.id, event.phase));
         self.writer.lock().unreported = unreported.collect();
     }
 
     fn write(&self, events: &mut [Event]) -> Result<Head, JournalError> {
-        let mut writer = self.writer.lock();
+        let mut writer = self.writer()?;
         let (mut last, mut hash) = (writer.last, writer.hash);
         writer.reservation.cover(last + events.len() as u64)?;
 
@@ -410,9 +411,9 @@ impl Journal {
         &self.answers
     }
 
-    /// Counters for metrics.
+    /// Counters for metrics; without those of the records if they can't be read.
     pub fn stats(&self) -> JournalStats {
-        let writer = self.writer.lock();
+        let writer = self.writer().unwrap_or_else(|_| self.writer.lock());
         JournalStats {
             reviews_waiting: writer.reviews.waiting_count() as u64,
             reviews_given_up: writer.reviews.given_up(),

@@ -1,20 +1,24 @@
-//! Opens the journal: checks versions, scans all records, finds losses.
+//! Opens the journal: checks versions, reads all records, finds losses.
 //!
 //! - A store, record or start of a newer version is refused; nothing is changed then.
+//! - The records of a sound store are read by the first use that needs their index: a long journal
+//!   doesn't delay the first frame. Until then answers calibrate no rule. The records of another
+//!   store are read at once.
 //! - The head is the newer one of the stored head and the mark beside the database.
 //! - A number that may have been given is never given again: numbering continues after the
 //!   reservation.
-//! - What is missing is returned as losses; the caller appends them as events.
+//! - What is missing is a loss; the caller of [`Journal::take_losses`] appends it as an event.
 
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{
-    BadRecord, LateStore, NewerFormat, OpenOutcome, OpenReport, Options, Store, StoreError,
-    log_seq, pages,
+    BadRecord, Entry, LateStore, NewerFormat, OpenOutcome, OpenReport, Options, Store, StoreError,
+    log_key, log_seq, pages,
 };
 
 use super::answers::Answers;
@@ -22,10 +26,10 @@ use super::chain::Hash;
 use super::coverage::CoverageRecords;
 use super::definitions::Definitions;
 use super::error::JournalError;
-use super::gaps::NamedLosses;
+use super::gaps::{Known, NamedLosses};
 use super::keyspaces::{EVENTS, HEAD, META};
 use super::loss::{self, Loss};
-use super::missing::{self, Known};
+use super::missing;
 use super::open_events::OpenEvents;
 use super::record::{self, HeadV1, StoredEvent};
 use super::reservation::Reservation;
@@ -45,13 +49,12 @@ const LOSS: &str = r#""kind":"loss""#;
 pub(super) const OPEN_PAGE: usize = 512;
 
 impl Journal {
-    /// Opens the journal in the folder `state`, and returns what was lost since it was closed.
-    /// Reads every record once. On a full or read-only disk the journal holds the records that can
-    /// be read, and refuses events until the disk accepts them ([`Journal::waiting`]).
+    /// Opens the journal in the folder `state`. On a full or read-only disk it holds the records
+    /// that can be read, and refuses events until the disk accepts them ([`Journal::waiting`]).
     ///
     /// # Errors
     /// When the folder is used by another process, not accessible or of a newer version.
-    pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
+    pub fn open(state: &Path, limits: Limits) -> Result<Self, JournalError> {
         let folder = Self::folder(state);
         let of_note = folder.clone();
         let note = move |store: &dyn Store, report: &OpenReport| {
@@ -71,12 +74,9 @@ impl Journal {
         state: &Path,
         limits: Limits,
         outcome: &OpenOutcome,
-    ) -> Result<(Self, Vec<Loss>), JournalError> {
+    ) -> Result<Self, JournalError> {
         let folder = Self::folder(state);
-        let newer = |what: &str, found: u16| {
-            let newer = NewerFormat::new(&folder, what, found, record::FORMAT);
-            JournalError::Store(newer.into())
-        };
+        let newer = |what: &str, found: u16| newer(&folder, what, found);
         let specs = Specs::new(Arc::clone(&store));
         let coverage = CoverageRecords::new(Arc::clone(&store));
         if let Some(newer) = specs.newer(&folder)? {
@@ -86,30 +86,27 @@ impl Journal {
         let stored_head = read_head(store.get(META, HEAD), &newer)?;
         // An empty mark has no head.
         let mark = read_head(Ok(store.mark().filter(|mark| !mark.is_empty())), &newer)?;
-        let mut retention = Retention::new(limits);
-        let mut scan = scan_index(&*store, &mut retention, &newer)?;
         let note = loss::read_note(&*store, &folder)?;
         let is_damaged = note.is_damaged() || !outcome.is_clean();
-        let may_lack_specs = is_damaged || !note.losses().is_empty();
+        let losses = note.losses();
+        let may_lack_specs = is_damaged || !losses.is_empty();
         let definitions = Definitions::open(Arc::clone(&store), &newer)?;
         let may_be_cut = note.is_cut() || !outcome.is_clean() || stored_head.is_none();
         let has_mark = mark.is_some();
         let head = newest(stored_head, mark);
-        let mut writer = Writer::at(head, &mut scan, retention, reservation);
         let known = Known {
             // With numbers given and no head, the store was removed or lost its head.
-            is_damaged: is_damaged || (head.is_none() && writer.reservation.end() > 0),
+            is_damaged: is_damaged || (head.is_none() && reservation.end() > 0),
             has_head: head.is_some(),
             is_last: has_mark || !may_be_cut,
             records: head.map_or(0, |head| head.records),
         };
-        let found = missing::skip_missing(&*store, &mut writer, known)?;
-        for chain in found.iter().filter_map(|loss| loss.chain.clone()) {
-            writer.named.add_pending(chain);
-        }
-        let losses = note.losses().into_iter().chain(found).collect();
+        let is_whole = head.map_or(Ok(false), |head| ends_with(&*store, head.last))?;
+        let is_sound = is_whole && !may_be_cut && !may_lack_specs && store.waiting().is_none();
+        let writer = Writer::at(head, known, losses, Retention::new(limits), reservation);
         let (head, _) = watch::channel(writer.head());
         let journal = Self {
+            folder,
             specs,
             may_lack_specs,
             definitions,
@@ -117,13 +114,73 @@ impl Journal {
             store,
             writer: Mutex::new(writer),
             head,
-            open_events: Mutex::new(scan.open_events),
             assessing: Mutex::new(()),
-            review_shares: Mutex::new(scan.review_shares),
-            answers: Arc::new(scan.answers),
+            review_shares: Mutex::default(),
+            answers: Arc::default(),
         };
-        Ok((journal, losses))
+        if !is_sound {
+            drop(journal.writer()?);
+        }
+        Ok(journal)
     }
+
+    /// The losses found at opening; returned once.
+    ///
+    /// # Errors
+    /// Those of [`Self::writer`].
+    pub fn take_losses(&self) -> Result<Vec<Loss>, JournalError> {
+        Ok(std::mem::take(&mut self.writer()?.losses))
+    }
+
+    /// Locks the index of all records. The first call reads them, and the others wait for it.
+    ///
+    /// # Errors
+    /// When the store can't be read, or a record is of a newer version; the next call tries again.
+    pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, JournalError> {
+        let mut writer = self.writer.lock();
+        if let Some(known) = writer.unread {
+            self.read_records(&mut writer, known)?;
+            writer.unread = None;
+        }
+        Ok(writer)
+    }
+
+    fn read_records(&self, writer: &mut Writer, known: Known) -> Result<(), JournalError> {
+        let newer = |what: &str, found: u16| newer(&self.folder, what, found);
+        let scan = scan_index(&*self.store, writer.retention.limits, &newer)?;
+        if scan.last > writer.last {
+            (writer.last, writer.hash) = (scan.last, scan.hash);
+        }
+        writer.named = scan.named;
+        writer.reviews = scan.reviews;
+        writer.open_events = scan.open_events;
+        writer.retention = scan.retention;
+        let found = missing::skip_missing(&*self.store, writer, known)?;
+        for chain in found.iter().filter_map(|loss| loss.chain.clone()) {
+            writer.named.add_pending(chain);
+        }
+        writer.losses.extend(found);
+        *self.review_shares.lock() = scan.review_shares;
+        self.answers.replace(scan.answers);
+        self.head.send_replace(writer.head());
+        Ok(())
+    }
+}
+
+/// The refusal of `what` in the journal's `folder`, which has the format `found`.
+fn newer(folder: &Path, what: &str, found: u16) -> JournalError {
+    let newer = NewerFormat::new(folder, what, found, record::FORMAT);
+    JournalError::Store(newer.into())
+}
+
+/// Whether `last` is the last stored record, and can be read.
+fn ends_with(store: &dyn Store, last: u64) -> Result<bool, JournalError> {
+    let page = store.scan(EVENTS, Bound::Included(&log_key(last)), 2)?;
+    let is_last = |entry: &Entry| {
+        log_seq(&entry.key) == Some(last)
+            && StoredEvent::decode(EventSeq(last), &entry.value).is_ok()
+    };
+    Ok(page.corrupt.is_empty() && page.entries.len() == 1 && page.entries.iter().all(is_last))
 }
 
 /// The head in `stored`; `None` if there is none or it is damaged.
@@ -157,33 +214,33 @@ fn newest(stored: Option<HeadV1>, mark: Option<HeadV1>) -> Option<HeadV1> {
 }
 
 impl Writer {
-    /// The writer that continues after the newest known record.
+    /// The writer that continues after `head`, without an index of the records.
     fn at(
         head: Option<HeadV1>,
-        scan: &mut ScanResult,
+        known: Known,
+        losses: Vec<Loss>,
         retention: Retention,
         reservation: Reservation,
     ) -> Self {
-        let (last, hash) = match head {
-            Some(head) if head.last >= scan.last => (head.last, head.hash),
-            _ => (scan.last, scan.hash),
-        };
         Self {
-            last,
-            hash,
+            unread: Some(known),
+            last: head.map_or(0, |head| head.last),
+            hash: head.map_or(Hash::ZERO, |head| head.hash),
             first: head.map_or(1, |head| head.first),
             dropped: head.map_or(0, |head| head.dropped),
-            named: std::mem::take(&mut scan.named),
-            reviews: std::mem::take(&mut scan.reviews),
+            named: NamedLosses::default(),
+            reviews: Reviews::default(),
+            open_events: OpenEvents::default(),
             retention,
             reservation,
             stats: JournalStats::default(),
+            losses,
             unreported: Vec::new(),
         }
     }
 }
 
-/// The result of scanning all records.
+/// The index of all records.
 #[derive(Debug)]
 struct ScanResult {
     last: u64,
@@ -193,13 +250,14 @@ struct ScanResult {
     review_shares: ReviewShares,
     answers: Answers,
     named: NamedLosses,
+    retention: Retention,
 }
 
 /// Reads every record once: sizes and severities for retention, the end of the chain, open events,
 /// reviews.
 fn scan_index(
     store: &dyn Store,
-    retention: &mut Retention,
+    limits: Limits,
     newer: &dyn Fn(&str, u16) -> JournalError,
 ) -> Result<ScanResult, JournalError> {
     let mut scan = ScanResult {
@@ -210,6 +268,7 @@ fn scan_index(
         review_shares: ReviewShares::default(),
         answers: Answers::default(),
         named: NamedLosses::default(),
+        retention: Retention::new(limits),
     };
     for page in pages(store, EVENTS, OPEN_PAGE) {
         let page = page?;
@@ -243,7 +302,7 @@ fn scan_index(
                     bytes: entry.value.len() as u64,
                     critical: record::stored_as_critical(&entry.value),
                 };
-                retention.apply(vec![item], &[]);
+                scan.retention.apply(vec![item], &[]);
             }
         }
     }

@@ -107,7 +107,7 @@ impl SeverityLane {
 /// The index of all stored records.
 #[derive(Debug)]
 pub(super) struct Retention {
-    limits: Limits,
+    pub(super) limits: Limits,
     normal: SeverityLane,
     critical: SeverityLane,
 }

@@ -63,9 +63,21 @@ fn infos(n: usize) -> Vec<Event> {
 }
 
 fn journal_over(store: Arc<dyn Store>, state: &Path, limits: Limits) -> Journal {
-    let (journal, losses) = Journal::with_store(store, state, limits, &OpenOutcome::Clean).unwrap();
+    let (journal, losses) = opened(Journal::with_store(
+        store,
+        state,
+        limits,
+        &OpenOutcome::Clean,
+    ));
     assert_eq!(losses, []);
     journal
+}
+
+/// A journal that could be opened, and its losses.
+pub(super) fn opened(journal: Result<Journal, JournalError>) -> (Journal, Vec<Loss>) {
+    let journal = journal.unwrap();
+    let losses = journal.take_losses().unwrap();
+    (journal, losses)
 }
 
 fn seqs(page: &EventPage) -> Vec<u64> {
@@ -89,7 +101,7 @@ fn everything(journal: &Journal) -> Vec<StoredEvent> {
 fn numbers_and_chain_continue_over_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     for round in 0..3 {
-        let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
+        let (journal, losses) = opened(Journal::open(dir.path(), Limits::default()));
         assert_eq!(losses, []);
         let appended = journal.append(infos(4)).unwrap();
         assert_eq!(appended[0].seq, EventSeq(round * 4 + 1));
@@ -194,6 +206,28 @@ fn data_of_a_newer_version_keeps_the_journal_closed() {
 }
 
 #[test]
+fn records_of_a_sound_store_are_read_by_the_first_append() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
+        .append(infos(3))
+        .unwrap();
+    // Nothing but reading all of them finds this one.
+    let newer = [&[0, 2][..], &[0; 33], b"{}"].concat();
+    store
+        .commit(Batch::new().put(EVENTS, &log_key(2), &newer))
+        .unwrap();
+    let (over, limits) = (Arc::clone(&store) as _, Limits::default());
+    let journal = Journal::with_store(over, dir.path(), limits, &OpenOutcome::Clean).unwrap();
+    assert_eq!(journal.head().last, EventSeq(3));
+    for _ in 0..2 {
+        let refused = journal.append(infos(1)).unwrap_err().to_string();
+        assert!(refused.contains("event 2 has format 2"), "{refused}");
+    }
+    assert_eq!(store.get(EVENTS, &log_key(4)).unwrap(), None);
+}
+
+#[test]
 fn event_is_visible_only_when_durable() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
@@ -273,14 +307,21 @@ fn open_events_are_ended_once_without_another_read() {
     store.reads.blow_at(1);
     let continues = |id| id == held.id;
     let none = |_: &str| None;
-    let closed = journal.close_open_events(&stamp, &continues, &none);
+    let closed = journal
+        .close_open_events(&stamp, &continues, &none)
+        .unwrap();
     let [end, no_longer_held] = &closed[..] else {
         panic!("{closed:?}");
     };
     assert_eq!((end.id, end.phase), (open.id, Phase::End));
     assert_eq!(no_longer_held.id, forgotten.id);
     assert_eq!((end.boot_id.as_str(), end.at), ("next", stamp.at));
-    assert_eq!(journal.close_open_events(&stamp, &continues, &none), []);
+    assert_eq!(
+        journal
+            .close_open_events(&stamp, &continues, &none)
+            .unwrap(),
+        []
+    );
 }
 
 #[test]
@@ -327,7 +368,9 @@ fn interrupted_clip_is_reported_once_after_its_event() {
     };
     let found = |id: &str| (id == "whole").then(|| kept.clone());
     let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
-    let closed = journal.close_open_events(&stamp, &|_| false, &found);
+    let closed = journal
+        .close_open_events(&stamp, &|_| false, &found)
+        .unwrap();
     let [first, second] = &closed[..] else {
         panic!("{closed:?}");
     };
@@ -346,7 +389,12 @@ fn interrupted_clip_is_reported_once_after_its_event() {
     journal.append(closed).unwrap();
     drop(journal);
     let journal = journal_over(store as _, dir.path(), Limits::default());
-    assert_eq!(journal.close_open_events(&stamp, &|_| false, &found), []);
+    assert_eq!(
+        journal
+            .close_open_events(&stamp, &|_| false, &found)
+            .unwrap(),
+        []
+    );
 }
 
 #[test]
@@ -462,11 +510,11 @@ fn retention_moves_first_number_and_keeps_critical() {
 fn store_set_aside_is_reported_and_reuses_no_number() {
     let dir = tempfile::tempdir().unwrap();
     {
-        let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
+        let (journal, _) = opened(Journal::open(dir.path(), Limits::default()));
         journal.append(infos(5)).unwrap();
     }
     fs::write(damage::database(dir.path()), [0xff; 64]).unwrap();
-    let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
+    let (journal, losses) = opened(Journal::open(dir.path(), Limits::default()));
     assert_eq!(losses.len(), 2, "{losses:?}");
     assert!(losses[0].message.contains("set aside"), "{losses:?}");
 
@@ -474,7 +522,7 @@ fn store_set_aside_is_reported_and_reuses_no_number() {
     assert!(reported[0].seq > EventSeq(5));
     assert_eq!(journal.head().first, reported[0].seq);
     drop(journal);
-    let (_, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
+    let (_, losses) = opened(Journal::open(dir.path(), Limits::default()));
     assert_eq!(losses, [], "the loss is reported once");
 }
 
@@ -485,7 +533,12 @@ fn records_missing_from_the_middle_are_reported_once() {
 
     let open = || {
         let store = Arc::clone(&store) as _;
-        Journal::with_store(store, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap()
+        opened(Journal::with_store(
+            store,
+            dir.path(),
+            Limits::default(),
+            &OpenOutcome::Clean,
+        ))
     };
     // Until the loss is appended, each start reports it.
     for _ in 0..2 {
@@ -546,7 +599,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Arc::new(FaultyStore::new(MemoryStore::new()));
-        let (mut journal, _) = Journal::with_store(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap();
+        let mut journal = Journal::with_store(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap();
         let mut acknowledged: Vec<(u64, EventId)> = Vec::new();
         for action in actions {
             let (n, critical) = match action {
@@ -556,7 +609,7 @@ proptest! {
                 Action::PowerCut => {
                     let left = store.inner().power_cut();
                     store = Arc::new(FaultyStore::new(left));
-                    journal = Journal::with_store(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap().0;
+                    journal = Journal::with_store(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap();
                     continue;
                 }
             };

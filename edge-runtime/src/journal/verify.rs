@@ -91,7 +91,7 @@ impl Journal {
             || self.read_after(page.next_after, 1)?.next_after == page.next_after;
         // Read after the page: what retention deleted meanwhile is explained.
         let (named, dropped, first) = {
-            let writer = self.writer.lock();
+            let writer = self.writer()?;
             (writer.named.clone(), writer.dropped, writer.first)
         };
         let mut walk = Walk {

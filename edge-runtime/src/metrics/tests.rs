@@ -13,7 +13,7 @@ use crate::journal::{Journal, Limits};
 
 fn text(metrics: &Metrics) -> String {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
+    let journal = Journal::open(dir.path(), Limits::default()).unwrap();
     let media = MediaStore::open(dir.path(), MediaLimits::default()).unwrap();
     let mut scrape = Scrape::default();
     scrape.add_journal(&journal, &media);

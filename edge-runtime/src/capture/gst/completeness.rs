@@ -56,9 +56,8 @@ impl Completeness {
         let pads = (decoder.static_pad("sink"), decoder.static_pad("src"));
         if let (Some(entry), Some(exit)) = pads {
             probe(&entry, watched, |seen, buffer, _| {
-                // AVI has presentation times of key frames alone.
-                if let Some(time) = buffer.pts().or(buffer.dts()) {
-                    seen.take(time.nseconds());
+                if let Some(pts) = buffer.pts() {
+                    seen.take(pts.nseconds());
                 }
             });
             probe(&exit, watched, |seen, buffer, segment| {

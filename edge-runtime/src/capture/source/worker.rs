@@ -122,6 +122,30 @@ impl Worker {
         }
     }
 
+    /// Adds what the feed lost since the last call to the counters, if that is due.
+    fn count_losses(&mut self) {
+        if self.losses.is_due() {
+            self.add_losses();
+        }
+    }
+
+    /// Adds what the feed lost in its last moments; the next feed counts from zero.
+    fn finish_losses(&mut self) {
+        self.add_losses();
+        self.losses = CountedLosses::default();
+    }
+
+    fn add_losses(&mut self) {
+        let Some(feed) = &self.feed else { return };
+        let new = self.losses.advance(feed.losses());
+        let mut board = self.shared.board.lock();
+        let counters = &mut board.counters;
+        counters.lost_packets += new.packets;
+        counters.undecoded += new.undecoded;
+        counters.frames += new.replaced;
+        counters.dropped += new.replaced;
+    }
+
     fn run_loop(&mut self) {
         let hub = self.shared.hub.clone();
         loop {

@@ -17,7 +17,7 @@ const START_MS: i64 = 1_760_000_000_000;
 fn journal(state: &Path) -> Arc<Journal> {
     let store = Arc::new(MemoryStore::default());
     let opened = Journal::with_store(store, state, Limits::default(), &OpenOutcome::Clean);
-    Arc::new(opened.unwrap().0)
+    Arc::new(opened.unwrap())
 }
 
 fn stored(journal: &Journal) -> Vec<CoverageSpan> {
@@ -237,7 +237,7 @@ fn disk_that_refuses_delays_spans_and_loses_none() {
         Limits::default(),
         &OpenOutcome::Clean,
     );
-    let journal = Arc::new(opened.unwrap().0);
+    let journal = Arc::new(opened.unwrap());
     let ledger = CoverageLedger::open(Arc::clone(&journal), state.path()).unwrap();
     let mut recorder = CoverageRecorder::new(Arc::clone(&ledger), watch("p"));
     store.writes.blow_at(1);

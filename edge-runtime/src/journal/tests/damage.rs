@@ -21,14 +21,16 @@ fn stamp() -> Stamp {
 
 /// Opens the journal and appends its losses, like the runtime at its start.
 fn open_and_report(state: &Path, limits: Limits) -> (Journal, Vec<Loss>) {
-    let (journal, losses) = Journal::open(state, limits).unwrap();
+    let (journal, losses) = opened(Journal::open(state, limits));
     report(&journal, &losses);
     (journal, losses)
 }
 
 pub(super) fn report(journal: &Journal, losses: &[Loss]) -> Vec<Event> {
     let events = losses.iter().flat_map(|loss| loss.events(&stamp()));
-    journal.append_losses(events.collect()).unwrap()
+    let events: Vec<Event> = events.collect();
+    journal.set_unreported(&events);
+    journal.append(events).unwrap()
 }
 
 /// The store of a journal of six records, the third of which was deleted.
@@ -116,7 +118,7 @@ fn flip_in_record(state: &Path, text: &str) {
 #[test]
 fn chain_continues_through_a_salvage() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
+    let (journal, _) = opened(Journal::open(dir.path(), Limits::default()));
     for _ in 0..60 {
         journal.append(infos(5)).unwrap();
     }
@@ -125,7 +127,7 @@ fn chain_continues_through_a_salvage() {
     flip_in_record(dir.path(), before[149].canonical());
 
     // A start that fails before it reports names the same numbers as the next one.
-    let first = ranges(&Journal::open(dir.path(), Limits::default()).unwrap().1);
+    let first = ranges(&opened(Journal::open(dir.path(), Limits::default())).1);
     let (journal, losses) = open_and_report(dir.path(), Limits::default());
     assert_eq!(ranges(&losses), first);
     let [(from, to, false)] = first[..] else {
@@ -148,7 +150,7 @@ fn chain_continues_through_a_salvage() {
     assert_eq!(all.checked, last - (to - from + 1));
 
     drop(journal);
-    let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
+    let (journal, losses) = opened(Journal::open(dir.path(), Limits::default()));
     assert_eq!(losses, [], "the loss is reported once");
     assert_eq!(gaps(&verify_all(&journal)), gaps(&all));
 }
@@ -158,13 +160,13 @@ fn change_of_the_record_after_a_loss_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let store = without_the_third(dir.path());
     let outcome = OpenOutcome::Truncated { lost_batches: 1 };
-    let opened = Journal::with_store(
+    let result = Journal::with_store(
         Arc::clone(&store) as _,
         dir.path(),
         Limits::default(),
         &outcome,
     );
-    let (journal, losses) = opened.unwrap();
+    let (journal, losses) = opened(result);
     assert_eq!(gaps(&verify_all(&journal)), [(3, 3, GapCause::Lost, None)]);
     report(&journal, &losses);
     let all = verify_all(&journal);
@@ -205,8 +207,8 @@ fn record_removed_from_sound_files_stays_unexplained() {
     let dir = tempfile::tempdir().unwrap();
     let store = without_the_third(dir.path());
     let (outcome, limits) = (OpenOutcome::Clean, Limits::default());
-    let opened = Journal::with_store(store as _, dir.path(), limits, &outcome);
-    let (journal, losses) = opened.unwrap();
+    let result = Journal::with_store(store as _, dir.path(), limits, &outcome);
+    let (journal, losses) = opened(result);
     assert!(losses[0].message.contains("files are sound"), "{losses:?}");
     report(&journal, &losses);
     let all = verify_all(&journal);
@@ -217,7 +219,7 @@ fn record_removed_from_sound_files_stays_unexplained() {
 #[test]
 fn numbers_never_given_are_not_named() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
+    let (journal, _) = opened(Journal::open(dir.path(), Limits::default()));
     journal.append(infos(5)).unwrap();
     let last = everything(&journal)[4].hash();
     drop(journal);
@@ -237,7 +239,7 @@ fn numbers_never_given_are_not_named() {
 #[test]
 fn loss_says_at_most_where_the_last_number_is_unknown() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
+    let (journal, _) = opened(Journal::open(dir.path(), Limits::default()));
     journal.append(infos(5)).unwrap();
     drop(journal);
     fs::write(database(dir.path()), [0xff; 64]).unwrap();
@@ -271,8 +273,8 @@ fn lost_last_batches_are_named_and_the_chain_continues_after_them() {
         .delete(EVENTS, &log_key(6));
     store.commit(older).unwrap();
     let outcome = OpenOutcome::Truncated { lost_batches: 1 };
-    let opened = Journal::with_store(store as _, dir.path(), Limits::default(), &outcome);
-    let (journal, losses) = opened.unwrap();
+    let result = Journal::with_store(store as _, dir.path(), Limits::default(), &outcome);
+    let (journal, losses) = opened(result);
     assert_eq!(ranges(&losses), [(5, 6, false)]);
     assert_eq!(losses[0].chain.as_ref().unwrap().hash, given[1].hash);
     report(&journal, &losses);
@@ -283,7 +285,7 @@ fn lost_last_batches_are_named_and_the_chain_continues_after_them() {
 
 /// A journal of some hundred events in the folder `state`, and the numbers of its records.
 fn filled(state: &Path, limits: Limits) -> (Journal, BTreeSet<u64>) {
-    let (journal, _) = Journal::open(state, limits).unwrap();
+    let (journal, _) = opened(Journal::open(state, limits));
     for n in 0..75 {
         let mut events = infos(3);
         if n % 5 == 0 {
@@ -331,7 +333,7 @@ fn check_damaged(
     given: u64,
     what: &str,
 ) -> (Journal, Vec<Loss>) {
-    let (journal, losses) = Journal::open(state, limits).unwrap();
+    let (journal, losses) = opened(Journal::open(state, limits));
     let readable: BTreeSet<u64> = everything(&journal).iter().map(|e| e.seq.0).collect();
     let stored = named(&journal);
     let found = losses.iter().filter_map(|loss| loss.chain.as_ref());

@@ -89,7 +89,7 @@ fn of_model(verdict: Verdict) -> NewAssessment {
 }
 
 pub(super) fn journal(dir: &Path) -> Journal {
-    let (journal, losses) = Journal::open(dir, Limits::default()).unwrap();
+    let (journal, losses) = opened(Journal::open(dir, Limits::default()));
     assert_eq!(losses, []);
     journal
 }
@@ -256,7 +256,9 @@ fn end_after_a_crash_notifies_nobody_again() {
         .unwrap();
     drop(first);
     let second = journal(dir.path());
-    let ends = second.close_open_events(&stamp(), &|_| false, &|_| None);
+    let ends = second
+        .close_open_events(&stamp(), &|_| false, &|_| None)
+        .unwrap();
     let ends = second.append(ends).unwrap();
     assert_eq!((ends.len(), channels(&ends[0]).len()), (1, 0));
 }
@@ -268,7 +270,7 @@ fn event_that_outlives_its_first_record_notifies_once() {
         max_events: 5,
         ..Limits::default()
     };
-    let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+    let (journal, _) = opened(Journal::open(dir.path(), limits));
     let first = of_rule(Verdict::Act, Severity::Info);
     let later = |phase| Event {
         phase,
@@ -380,7 +382,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         let limits = Limits { max_events, ..Limits::default() };
-        let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+        let (journal, _) = opened(Journal::open(dir.path(), limits));
         let mut doubtful = BTreeMap::new();
         for (kind, nth) in steps {
             let verdict = [Verdict::Act, Verdict::Record, Verdict::Review, Verdict::Escalate];
@@ -406,7 +408,7 @@ proptest! {
         }
         let before = waiting(&journal);
         drop(journal);
-        let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+        let (journal, _) = opened(Journal::open(dir.path(), limits));
         prop_assert_eq!(waiting(&journal), before);
     }
 }
@@ -483,7 +485,7 @@ fn raw_confidence_is_unknown_once_the_new_record_is_deleted() {
         max_events: 3,
         ..Limits::default()
     };
-    let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+    let (journal, _) = opened(Journal::open(dir.path(), limits));
     let new = of_rule(Verdict::Review, Severity::Info);
     let later = |phase| Event {
         phase,

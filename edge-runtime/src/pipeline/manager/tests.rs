@@ -32,7 +32,7 @@ use crate::load::policy::SAMPLE_INTERVAL;
 use crate::pipeline::checkpoint::{CheckpointData, CheckpointStore};
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
-use crate::pipeline::recorder::LastRun;
+use crate::pipeline::recorder::tests::no_last_run;
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::pipeline::retention::recordings;
 use crate::pipeline::run::{Run, RunState};
@@ -76,7 +76,7 @@ fn manager_opened(
     let config = config(state);
     let limits = Limits::default();
     let opened = Journal::with_store(store, state, limits, outcome);
-    let journal = Arc::new(opened.unwrap().0);
+    let journal = Arc::new(opened.unwrap());
     let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
     let limits = recordings::Limits {
         max_bytes: 64 << 20,
@@ -89,7 +89,7 @@ fn manager_opened(
         Arc::clone(&journal),
         Arc::clone(&media),
         Arc::new(disk_space),
-        LastRun::default(),
+        no_last_run(),
     )
     .unwrap();
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());

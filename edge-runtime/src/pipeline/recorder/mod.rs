@@ -12,7 +12,8 @@
 //! - The reason of a refusal decides what happens to the event (`refusals`).
 //! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
 //!   durable.
-//! - What the last run left is stored before any new event.
+//! - What the last run left is stored before any new event; new ones wait in the queue while the
+//!   journal is read for it.
 //! - While the disk refuses, a mark beside the journal says so (`unstored`): a power cut loses no
 //!   event without a record. It stays if an event was given up.
 //! - A panic in this thread counts as a broken store: the process ends.
@@ -38,7 +39,7 @@ use self::meter::EventMeter;
 use self::queue::{BoxPlace, DROPPED_RECORDS, Item, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
-use self::thread::RecorderThread;
+use self::thread::{LastRecords, RecorderThread};
 pub use self::unstored::UnstoredMark;
 use crate::clock::ProcessorSum;
 use crate::journal::media::MediaStore;
@@ -58,12 +59,17 @@ pub enum FlushResult {
     Lost,
 }
 
-/// Data that the last run left to the recorder.
-#[derive(Debug, Default)]
+/// What the last run left to the recorder.
 pub struct LastRun {
-    /// Records to be stored before any other, in order.
-    pub events: Vec<Event>,
+    /// Called on the thread; the records are stored before any other.
+    pub records: LastRecords,
     pub mark: UnstoredMark,
+}
+
+impl std::fmt::Debug for LastRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LastRun").field(&self.mark).finish()
+    }
 }
 
 /// Sends events to the thread. Clones share it; the thread ends with the last one.
@@ -101,10 +107,9 @@ impl Recorder {
             lost: Arc::default(),
             meter: Arc::default(),
         };
-        let LastRun { events, mark } = last_run;
-        recorder
-            .state
-            .change(|progress| progress.sent = events.len() as u64);
+        let LastRun { records, mark } = last_run;
+        // What the last run left counts as one event.
+        recorder.state.change(|progress| progress.sent = 1);
         let mut worker = RecorderThread {
             journal,
             media,
@@ -116,21 +121,28 @@ impl Recorder {
             meter: Arc::clone(&recorder.meter),
             state: Arc::clone(&recorder.state),
             mark,
-            marked_until: events.len() as u64,
-            left: events.len() as u64,
+            marked_until: 1,
+            left: 1,
             given_up: 0,
         };
         let thread = Thread::spawn("recorder".to_owned(), move || {
-            if catch_unwind(AssertUnwindSafe(|| worker.run(&events, &items))).is_err() {
-                let message =
-                    "an internal error stopped the recorder; please report it with the log";
-                tracing::error!("{message}");
+            let outcome = catch_unwind(AssertUnwindSafe(|| worker.run(records, &items)));
+            let failure = match outcome {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(format!("the journal can't be read: {error}")),
+                Err(_) => Some(
+                    "an internal error stopped the recorder; please report it with the log"
+                        .to_owned(),
+                ),
+            };
+            if let Some(why) = failure {
+                tracing::error!("{why}");
                 worker.set_storage_error(StorageError {
-                    why: message.to_owned(),
+                    why: why.clone(),
                     is_waited_for: false,
                     since: Instant::now(),
                 });
-                worker.broken.get_or_init(|| message.to_owned());
+                worker.broken.get_or_init(|| why);
             }
             worker.state.change(|progress| progress.has_ended = true);
         })?;

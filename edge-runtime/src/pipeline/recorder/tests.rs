@@ -16,25 +16,35 @@ use watchkeeper_vision::frame::Picture;
 
 use super::*;
 use crate::journal::media::MediaLimits;
-use crate::journal::{Limits, Loss, Stamp};
+use crate::journal::{JournalError, Limits, Loss, Stamp};
 use crate::pipeline::pixels::FramePixels;
 use crate::pipeline::retention::recordings::{self, Recordings};
 
 const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) fn no_last_run() -> LastRun {
+    LastRun {
+        records: Box::new(|| Ok(Vec::new())),
+        mark: UnstoredMark::default(),
+    }
+}
 
 pub(crate) fn recorder(state: &Path) -> (Recorder, Arc<Journal>) {
     recorder_over(Arc::new(MemoryStore::new()), state)
 }
 
 fn recorder_over(store: Arc<dyn Store>, state: &Path) -> (Recorder, Arc<Journal>) {
-    recorder_after(store, state, LastRun::default())
+    recorder_after(store, state, no_last_run())
 }
 
 /// A recorder that keeps a mark in `state`.
 fn recorder_with_mark(store: Arc<dyn Store>, state: &Path) -> Recorder {
     let (mark, _) = UnstoredMark::open(state);
-    let events = Vec::new();
-    recorder_after(store, state, LastRun { events, mark }).0
+    let last_run = LastRun {
+        mark,
+        ..no_last_run()
+    };
+    recorder_after(store, state, last_run).0
 }
 
 fn recorder_after(
@@ -44,7 +54,7 @@ fn recorder_after(
 ) -> (Recorder, Arc<Journal>) {
     let limits = Limits::default();
     let opened = Journal::with_store(store, state, limits, &OpenOutcome::Clean);
-    let journal = Arc::new(opened.unwrap().0);
+    let journal = Arc::new(opened.unwrap());
     let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
     let limits = recordings::Limits {
         max_bytes: 1,
@@ -131,6 +141,44 @@ fn all_events(journal: &Journal) -> Vec<Event> {
         after = page.next_after;
     }
     stored
+}
+
+#[test]
+fn records_of_the_last_run_are_stored_before_new_events() {
+    let state = tempfile::tempdir().unwrap();
+    let (left, new) = (outage("left"), outage("new"));
+    let (read, journal_is_read) = mpsc::channel();
+    let records = vec![left.clone()];
+    let last_run = LastRun {
+        records: Box::new(move || {
+            journal_is_read.recv().unwrap();
+            Ok(records)
+        }),
+        ..no_last_run()
+    };
+    let (recorder, journal) = recorder_after(Arc::new(MemoryStore::new()), state.path(), last_run);
+    assert!(recorder.record(new.clone(), None));
+    assert_eq!(recorder.flush(None, Duration::ZERO), FlushResult::NotYet);
+    read.send(()).unwrap();
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    let ids: Vec<EventId> = all_events(&journal).iter().map(|event| event.id).collect();
+    assert_eq!(ids, [left.id, new.id]);
+}
+
+#[test]
+fn journal_that_cannot_be_read_breaks_the_recorder() {
+    let state = tempfile::tempdir().unwrap();
+    let what = "the journal's head".to_owned();
+    let why = "on purpose".to_owned();
+    let last_run = LastRun {
+        records: Box::new(|| Err(JournalError::Unreadable { what, why })),
+        ..no_last_run()
+    };
+    let (recorder, _journal) = recorder_after(Arc::new(MemoryStore::new()), state.path(), last_run);
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+    let broken = recorder.broken().unwrap();
+    assert!(broken.contains("on purpose"), "{broken}");
+    assert!(!recorder.record(outage("too late"), None));
 }
 
 #[test]

@@ -28,12 +28,17 @@ use crate::pipeline::retention::disk_space::DiskSpace;
 
 /// Maximum number of events in one sync of the disk.
 const MAX_GROUP: usize = 16;
+/// The same for records of the last run, which have no pictures.
+const MAX_LAST_GROUP: usize = 256;
 
 /// Pause before a retry.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// JPEG quality of snapshots, from 0 to 100.
 const SNAPSHOT_QUALITY: u8 = 88;
+
+/// Makes the records of what the last run left, in order.
+pub(super) type LastRecords = Box<dyn FnOnce() -> Result<Vec<Event>, JournalError> + Send>;
 
 pub(super) struct RecorderThread {
     pub(super) journal: Arc<Journal>,
@@ -48,19 +53,29 @@ pub(super) struct RecorderThread {
     pub(super) mark: UnstoredMark,
     /// The mark is about events up to this value of `Progress::sent`.
     pub(super) marked_until: u64,
-    /// Records of the last run that are not stored. The next start makes them again.
+    /// 1 until the records of the last run are stored. The next start makes them again.
     pub(super) left: u64,
     /// Events that were given up because the runtime stops. The mark about them stays.
     pub(super) given_up: u64,
 }
 
 impl RecorderThread {
-    pub(super) fn run(&mut self, left: &[Event], items: &Receiver<Item>) {
-        for group in left.chunks(MAX_GROUP) {
-            if self.finish(group) {
-                self.left = self.left.saturating_sub(group.len() as u64);
-            }
-        }
+    /// Stores the records of the last run, then the events of the queue until all senders are gone.
+    ///
+    /// # Errors
+    /// When the journal can't be read.
+    pub(super) fn run(
+        &mut self,
+        last_run: LastRecords,
+        items: &Receiver<Item>,
+    ) -> Result<(), JournalError> {
+        let records = last_run()?;
+        let stored = records
+            .chunks(MAX_LAST_GROUP)
+            .map(|group| self.store(group));
+        let is_kept = stored.fold(true, |all, one| all & one);
+        self.left = u64::from(!is_kept);
+        self.finish(1, is_kept);
         while let Ok(first) = items.recv() {
             let began = clock::thread_time();
             let mut group = vec![first];
@@ -69,19 +84,20 @@ impl RecorderThread {
             // for the pictures of later ones.
             let phases: Vec<Phase> = group.iter().filter_map(Item::pipeline_phase).collect();
             let group: Vec<Event> = group.into_iter().flat_map(|item| self.take(item)).collect();
-            self.finish(&group);
+            let is_kept = self.store(&group);
+            self.finish(group.len() as u64, is_kept);
             if !phases.is_empty() {
                 let new = phases.iter().filter(|phase| **phase == Phase::New).count();
                 let spent = clock::thread_time().saturating_sub(began);
                 self.meter.add_records(new, spent);
             }
         }
+        Ok(())
     }
 
-    /// Stores `group` or gives it up, and clears the mark once everything that it is about is
-    /// stored. Returns whether the group is stored.
-    fn finish(&mut self, group: &[Event]) -> bool {
-        let (is_kept, count) = (self.store(group), group.len() as u64);
+    /// Counts `count` finished events, and clears the mark once everything that it is about is
+    /// stored.
+    fn finish(&mut self, count: u64, is_kept: bool) {
         if !is_kept {
             self.given_up += count;
         }
@@ -93,7 +109,6 @@ impl RecorderThread {
         if self.given_up == 0 && done >= self.marked_until {
             self.mark.clear();
         }
-        is_kept
     }
 
     /// The records of an entry of the queue, with their pictures.

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::Worker;
 use crate::capture::feed::Losses;
 
 /// Interval of reading the losses of a feed.
@@ -17,8 +16,17 @@ pub(super) struct CountedLosses {
 }
 
 impl CountedLosses {
+    /// Whether the feed is to be asked now, at most every [`INTERVAL`].
+    pub(super) fn is_due(&mut self) -> bool {
+        let is_due = self.read.is_none_or(|at| at.elapsed() >= INTERVAL);
+        if is_due {
+            self.read = Some(Instant::now());
+        }
+        is_due
+    }
+
     /// Losses since the last call. A count that falls adds nothing until it is reached again.
-    fn advance(&mut self, now: Losses) -> Losses {
+    pub(super) fn advance(&mut self, now: Losses) -> Losses {
         let grown = |before: &mut u64, now: u64| {
             let grown = now.saturating_sub(*before);
             *before += grown;
@@ -29,34 +37,6 @@ impl CountedLosses {
             undecoded: grown(&mut self.counted.undecoded, now.undecoded),
             replaced: grown(&mut self.counted.replaced, now.replaced),
         }
-    }
-}
-
-impl Worker {
-    /// Adds what the feed lost since the last call to the counters, at most every [`INTERVAL`].
-    pub(super) fn count_losses(&mut self) {
-        let is_recent = self.losses.read.is_some_and(|at| at.elapsed() < INTERVAL);
-        if !is_recent {
-            self.losses.read = Some(Instant::now());
-            self.add_losses();
-        }
-    }
-
-    /// Adds what the feed lost in its last moments; the next feed counts from zero.
-    pub(super) fn finish_losses(&mut self) {
-        self.add_losses();
-        self.losses = CountedLosses::default();
-    }
-
-    fn add_losses(&mut self) {
-        let Some(feed) = &self.feed else { return };
-        let new = self.losses.advance(feed.losses());
-        let mut board = self.shared.board.lock();
-        let counters = &mut board.counters;
-        counters.lost_packets += new.packets;
-        counters.undecoded += new.undecoded;
-        counters.frames += new.replaced;
-        counters.dropped += new.replaced;
     }
 }
 
