@@ -32,7 +32,7 @@ use crate::digest::{self, Sha256Sum};
 use crate::download;
 use crate::manifest::Manifest;
 use crate::package;
-use crate::raw::ManifestError;
+use crate::raw::{MAX_FILE, ManifestError, read_small};
 
 pub use add::NetworkProbe;
 pub use error::ZooError;
@@ -309,9 +309,9 @@ impl Zoo {
     }
 }
 
-/// Reads a manifest that was parsed before; bounded.
+/// Reads the text of a manifest.
 fn read_text(path: &Path) -> Result<String, ZooError> {
-    fs::read_to_string(path).map_err(|source| unreadable(path, source))
+    read_small(path, MAX_FILE).map_err(|source| unreadable(path, source))
 }
 
 fn manifests_in(dir: &Path) -> Vec<PathBuf> {
