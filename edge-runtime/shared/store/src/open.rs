@@ -23,6 +23,7 @@ use crate::error::StoreError;
 use crate::format;
 use crate::guard::{self, StoreFault, fault_to_error};
 use crate::lock::FolderLock;
+use crate::newer::NewerFormat;
 use crate::options::Options;
 use crate::private_folder::{make_private, sync_names};
 use crate::record::{self, BadRecord};
@@ -105,8 +106,26 @@ impl OpenReport {
         }
     }
 
+    /// Reads and adds every record of the database in `data`, up to one that a newer version wrote.
+    pub(crate) fn count(
+        &mut self,
+        db: &Database,
+        data: &Path,
+    ) -> Result<Option<NewerFormat>, redb::Error> {
+        for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
+            let (full, raw) = item?;
+            match record::decode(full.value(), raw.value()) {
+                Err(BadRecord::Newer(found)) => {
+                    return Ok(Some(newer_record(data, full.value(), found)));
+                }
+                decoded => self.add(full.value(), decoded),
+            }
+        }
+        Ok(None)
+    }
+
     /// Adds the record at the key `full` of the table.
-    pub(crate) fn add(&mut self, full: &[u8], decoded: Result<&[u8], BadRecord>) {
+    fn add(&mut self, full: &[u8], decoded: Result<&[u8], BadRecord>) {
         match decoded {
             Ok(number) if full == BATCHES => {
                 self.batches = witness::number(number).unwrap_or_default();
@@ -336,24 +355,13 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Sto
     }
     let mut report = OpenReport::empty();
     forget_cached(&file).map_err(StoreFault::Io)?;
-    let mut newer = None;
-    let db = guard::call(|| {
+    let (db, newer) = guard::call(|| {
         let db = Builder::new()
             .set_cache_size(options.cache_bytes())
             .set_check_integrity_on_open(true)
             .open(&file)?;
-        for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
-            let (full, raw) = item?;
-            let full = full.value();
-            match record::decode(full, raw.value()) {
-                Err(BadRecord::Newer(found)) => {
-                    newer = Some(newer_record(data, full, found));
-                    break;
-                }
-                decoded => report.add(full, decoded),
-            }
-        }
-        Ok(db)
+        let newer = report.count(&db, data)?;
+        Ok((db, newer))
     })?;
     if let Some(newer) = newer {
         close(db);
