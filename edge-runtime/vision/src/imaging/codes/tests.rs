@@ -138,7 +138,7 @@ const CLEAR: Label = Label {
 };
 
 /// A text of each format that the writer has.
-const TEXTS: [(BarcodeFormat, &str); 8] = [
+const TEXTS: [(BarcodeFormat, &str); 9] = [
     (BarcodeFormat::EAN_13, "4006381333931"),
     (BarcodeFormat::UPC_A, "890444000335"),
     (BarcodeFormat::EAN_8, "96385074"),
@@ -147,6 +147,7 @@ const TEXTS: [(BarcodeFormat, &str); 8] = [
     (BarcodeFormat::CODE_93, "DOCK7"),
     (BarcodeFormat::CODE_128, "Dock 7"),
     (BarcodeFormat::ITF, "30712345"),
+    (BarcodeFormat::CODABAR, "A3071-25B"),
 ];
 
 fn texts(picture: &GrayImage) -> Vec<String> {
