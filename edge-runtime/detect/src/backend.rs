@@ -163,7 +163,7 @@ pub fn load_as(
     }
 }
 
-/// Loads a network on TensorRT and runs it once. `progress` hears of the build of an engine and
+/// Loads a network on TensorRT and runs it once. `progress` gets each step of an engine's build and
 /// may end it.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ impl PictureNetwork {
         self.with_file(|file| backend::load_as(choice, file, threads, &self.ort, trt))
     }
 
-    /// Loads it on TensorRT. `progress` hears the share of the engine's current phase, and returns
+    /// Loads it on TensorRT. `progress` gets the share of the engine's current phase, and returns
     /// false to end the build.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Opening a store in any state.
 //!
 //! A run that ended by a kill or a power cut is not damage: redb returns to its last durable
-//! commit. The rest is a ladder; the second rung is used only after *damage*, not after a refusal
-//! of the system or a newer version ([`crate::format`]):
+//! commit. Of these steps, the second is taken only after *damage*, not after a refusal of the
+//! system or a newer version ([`crate::format`]):
 //!
 //! 1. Open; redb proves the checksum of every page, and every record is read.
 //! 2. Set the data folder aside, start empty, and copy records that can be read and prove
@@ -200,7 +200,7 @@ pub(crate) fn check_free(path: &Path, needed: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Climbs the ladder, then compacts where it is worth it.
+/// Takes the steps of this module, then compacts where it is worth it.
 pub(crate) fn open(
     root: &Path,
     options: &Options,
