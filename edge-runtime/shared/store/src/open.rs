@@ -208,7 +208,7 @@ pub(crate) fn open(
     let data = root.join("data");
     format::check(root)?;
     finish_interrupted(root, &data).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
-    let (mut db, mut report) = ladder(root, &data, options)?;
+    let (mut db, mut report) = open_or_restart(root, &data, options)?;
     sync_dir(&data)?;
     format::mark(root)?;
 
@@ -231,7 +231,7 @@ pub(crate) fn open(
             Err(fault) => {
                 tracing::warn!(path = %data.display(), ?fault, "store could not be compacted");
                 close(db);
-                let (reopened, mut checked) = ladder(root, &data, options)?;
+                let (reopened, mut checked) = open_or_restart(root, &data, options)?;
                 if checked.outcome.is_clean() {
                     checked.outcome = report.outcome;
                 }
@@ -254,7 +254,7 @@ fn is_worth_it(on_disk: u64, live: u64, options: &Options) -> bool {
     on_disk > options.compact_floor_bytes && on_disk as f64 > options.compact_ratio * live as f64
 }
 
-fn ladder(
+fn open_or_restart(
     root: &Path,
     data: &Path,
     options: &Options,
