@@ -7,6 +7,7 @@
 //! - [`labels`]: class lists that several models share.
 //! - [`zoo`]: built-in and user manifests, and the files that are here.
 //! - [`digest`], [`download`]: checksums, and the sans-IO half of a pull.
+//! - [`replace`]: files that get their name when they are whole.
 //! - [`model_check`]: the process that opens a model file before anything else does.
 //!
 //! - There is no network in this crate: bytes come in as arguments.
@@ -24,7 +25,7 @@ pub mod onnx;
 pub mod package;
 pub mod raw;
 pub mod registry;
-mod replace;
+pub mod replace;
 #[doc(hidden)]
 pub mod testing;
 pub mod tflite;

@@ -1,7 +1,8 @@
 //! Files that get their name when they are whole.
 
-use std::fs;
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Returns a temporary name of our own, as a pull of the same model may be writing its part.
@@ -9,13 +10,26 @@ pub(crate) fn temporary(of: &Path) -> PathBuf {
     of.with_added_extension(format!("{}.adding", std::process::id()))
 }
 
-/// Writes a small file durably; an earlier one is replaced.
-pub(crate) fn replace_text(text: &str, path: &Path) -> io::Result<()> {
-    let part = Leftover(temporary(path));
-    let mut file = fs::File::create(&part.0)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&part.0, path)
+/// Writes a file whole: beside its place first, then renamed; durable on return. An earlier one is
+/// replaced.
+///
+/// # Errors
+/// The system's; the earlier file is then still there, unless only the folder was not synced.
+pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    // Its random name, because two processes may write the same file.
+    let mut temporary = tempfile::Builder::new();
+    temporary
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(0o644));
+    let mut file = temporary.tempfile_in(folder)?;
+    parts.iter().try_for_each(|part| file.write_all(part))?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|failed| failed.error)?;
+    File::open(folder)?.sync_all()
 }
 
 /// A file that is removed unless it was renamed.

@@ -32,7 +32,7 @@ use crate::digest::{self, Sha256Sum};
 use crate::download;
 use crate::manifest::Manifest;
 use crate::package;
-use crate::raw::ManifestError;
+use crate::raw::{MAX_FILE, ManifestError, read_small};
 
 pub use add::NetworkProbe;
 pub use error::ZooError;
@@ -46,51 +46,31 @@ pub const MOTION: &str = "motion";
 /// Names of the default models: the first whose file is here is used.
 pub const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
 
-const BUILTIN: [(&str, &str); 14] = [
-    (
-        "zoo/clip-vit-b-16.toml",
-        include_str!("../zoo/clip-vit-b-16.toml"),
-    ),
-    (
-        "zoo/clip-vit-b-32.toml",
-        include_str!("../zoo/clip-vit-b-32.toml"),
-    ),
-    (
-        "zoo/mobilenet-v2-features.toml",
-        include_str!("../zoo/mobilenet-v2-features.toml"),
-    ),
-    ("zoo/nanodet-m.toml", include_str!("../zoo/nanodet-m.toml")),
-    ("zoo/pp-ocr-v4.toml", include_str!("../zoo/pp-ocr-v4.toml")),
-    (
-        "zoo/rf-detr-nano.toml",
-        include_str!("../zoo/rf-detr-nano.toml"),
-    ),
-    (
-        "zoo/sam2-hiera-tiny.toml",
-        include_str!("../zoo/sam2-hiera-tiny.toml"),
-    ),
-    (
-        "zoo/ssd-mobilenet-v2.toml",
-        include_str!("../zoo/ssd-mobilenet-v2.toml"),
-    ),
-    ("zoo/yolov8n.toml", include_str!("../zoo/yolov8n.toml")),
-    (
-        "zoo/yolov8n-pose.toml",
-        include_str!("../zoo/yolov8n-pose.toml"),
-    ),
-    (
-        "zoo/yolov8n-seg.toml",
-        include_str!("../zoo/yolov8n-seg.toml"),
-    ),
-    (
-        "zoo/yolox-nano.toml",
-        include_str!("../zoo/yolox-nano.toml"),
-    ),
-    ("zoo/yolox-s.toml", include_str!("../zoo/yolox-s.toml")),
-    (
-        "zoo/yolox-tiny.toml",
-        include_str!("../zoo/yolox-tiny.toml"),
-    ),
+/// Files of manifests with their texts.
+macro_rules! manifests {
+    ($($name:literal),* $(,)?) => {
+        [$((
+            concat!("zoo/", $name, ".toml"),
+            include_str!(concat!("../zoo/", $name, ".toml")),
+        )),*]
+    };
+}
+
+const BUILTIN: [(&str, &str); 14] = manifests![
+    "clip-vit-b-16",
+    "clip-vit-b-32",
+    "mobilenet-v2-features",
+    "nanodet-m",
+    "pp-ocr-v4",
+    "rf-detr-nano",
+    "sam2-hiera-tiny",
+    "ssd-mobilenet-v2",
+    "yolov8n",
+    "yolov8n-pose",
+    "yolov8n-seg",
+    "yolox-nano",
+    "yolox-s",
+    "yolox-tiny",
 ];
 
 /// Manifests by name, and the folders where files are.
@@ -309,9 +289,9 @@ impl Zoo {
     }
 }
 
-/// Reads a manifest that was parsed before; bounded.
+/// Reads the text of a manifest.
 fn read_text(path: &Path) -> Result<String, ZooError> {
-    fs::read_to_string(path).map_err(|source| unreadable(path, source))
+    read_small(path, MAX_FILE).map_err(|source| unreadable(path, source))
 }
 
 fn manifests_in(dir: &Path) -> Vec<PathBuf> {

@@ -15,7 +15,7 @@ use super::decode::{Request, classes};
 use super::network::{Feed, Network, Signature, Wanted};
 use super::preprocess::Preprocessor;
 use super::stream_network::{SharedNetwork, infer};
-use super::warm_up::WarmUpError;
+use super::warm_up::{WarmUpError, run_on_grey};
 use crate::detection::DetectTimes;
 use crate::detector::RunWanted;
 use crate::detector::{Detector, DetectorInfo};
@@ -104,15 +104,10 @@ pub(super) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), 
     let Some((run, scores, _)) = described(manifest) else {
         return Ok(());
     };
-    let shape = run.shape();
-    let grey = vec![0.5; shape.iter().product()];
-    let mut decoded = Ok(());
-    let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
+    run_on_grey(network, &run.shape(), &mut |outputs| {
         let request = Request::of(manifest, outputs, 0.0);
-        decoded = classes::decode(&request, scores, &mut Vec::new());
-    });
-    ran.map_err(WarmUpError::Run)?;
-    decoded.map_err(WarmUpError::Outputs)
+        classes::decode(&request, scores, &mut Vec::new())
+    })
 }
 
 /// An action model.
@@ -137,11 +132,7 @@ impl ActionModel {
     }
 
     fn failed(&self, message: impl ToString) -> DetectError {
-        DetectError::Backend {
-            model: self.info.model.to_string(),
-            backend: self.info.backend.to_string(),
-            message: message.to_string(),
-        }
+        self.network.failed(&self.manifest.name, message)
     }
 }
 

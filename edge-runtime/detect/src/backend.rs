@@ -73,13 +73,9 @@ impl FromStr for BackendChoice {
     type Err = UnknownBackend;
 
     fn from_str(text: &str) -> Result<Self, UnknownBackend> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "rten" => Ok(Self::Rten),
-            "ort" => Ok(Self::Ort),
-            "trt" => Ok(Self::Trt),
-            _ => Err(UnknownBackend(text.to_owned())),
-        }
+        let all = [Self::Auto, Self::Rten, Self::Ort, Self::Trt];
+        let found = all.into_iter().find(|choice| choice.name() == text);
+        found.ok_or_else(|| UnknownBackend(text.to_owned()))
     }
 }
 
@@ -167,7 +163,7 @@ pub fn load_as(
     }
 }
 
-/// Loads a network on TensorRT and runs it once. `progress` hears of the build of an engine and
+/// Loads a network on TensorRT and runs it once. `progress` gets each step of an engine's build and
 /// may end it.
 ///
 /// # Errors

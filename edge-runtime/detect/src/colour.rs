@@ -1,9 +1,9 @@
 //! Y, U, V to R, G, B.
 //!
-//! Coefficients follow from the matrix's weights of red and blue (ITU-R BT.601-7 section 2.5.1,
-//! BT.709-6 section 3) and the range of the samples (16–235 and 16–240, or 0–255).
+//! Coefficients follow from the matrix's weights of red and blue and the range of the samples
+//! (16–235 and 16–240, or 0–255).
 
-use watchkeeper_vision::frame::{ColorMatrix, Colorimetry};
+use watchkeeper_vision::frame::Colorimetry;
 
 /// The conversion of one matrix and range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,10 +18,7 @@ pub(crate) struct YuvToRgb {
 
 impl YuvToRgb {
     pub(crate) fn new(color: Colorimetry) -> Self {
-        let (red, blue) = match color.matrix {
-            ColorMatrix::Bt601 => (0.299, 0.114),
-            ColorMatrix::Bt709 => (0.2126, 0.0722),
-        };
+        let [red, blue] = color.matrix.red_and_blue().map(|weight| weight as f32);
         let green = 1.0 - red - blue;
         let (luma_gain, luma_zero, chroma_gain) = if color.full_range {
             (1.0, 0.0, 1.0)
@@ -54,6 +51,8 @@ impl YuvToRgb {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_vision::frame::ColorMatrix;
+
     use super::*;
 
     fn near(color: (ColorMatrix, bool), yuv: [u8; 3], rgb: [f32; 3]) {

@@ -24,7 +24,7 @@ const MAX_FACES: usize = 64;
 pub struct GazeModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: StreamNetwork,
+    network: StreamNetwork,
     /// The face detector.
     faces: Option<Box<dyn Detector>>,
     found: Vec<RawDetection>,
@@ -37,10 +37,10 @@ impl GazeModel {
         network: SharedNetwork,
         faces: Option<Box<dyn Detector>>,
     ) -> Self {
-        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
+        let network = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
-            info: DetectorInfo::of(&manifest, look.network()),
-            look,
+            info: DetectorInfo::of(&manifest, network.shared()),
+            network,
             manifest,
             faces,
             found: Vec::new(),
@@ -61,7 +61,7 @@ impl GazeModel {
         };
         let mut angles = [0.0; 2];
         let manifest = &self.manifest;
-        let (_, took) = self.look.at(picture, &[], &mut |outputs| {
+        let (_, took) = self.network.run(picture, &[], &mut |outputs| {
             let request = Request::of(manifest, outputs, 0.0);
             angles = gaze::decode(&request, bins, degrees_per_bin)?;
             Ok(())
@@ -117,7 +117,7 @@ impl Detector for GazeModel {
             return Ok(times);
         }
         let Some(faces) = &mut self.faces else {
-            return Err(self.look.failed(
+            return Err(self.network.failed(
                 "it does not find faces: set `faces` in its manifest to a model that does, or pass \
                  pictures of faces and set do_run_face_detection to false",
             ));

@@ -1,6 +1,6 @@
 //! The detector over a network: scale, infer, decode, suppress, map back.
 //!
-//! - An open-vocabulary network takes the descriptions' embeddings besides the picture.
+//! - An open-vocabulary network takes the picture and the embeddings of the descriptions.
 //! - One value serves one stream; the network may be shared
 //!   ([`stream_network`](super::stream_network)). Suppression and mapping of several streams run in
 //!   parallel.
@@ -27,9 +27,9 @@ use crate::error::DetectError;
 pub struct NeuralDetector {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: StreamNetwork,
-    /// Text encoder of an open-vocabulary model.
-    words: Option<TextEncoder>,
+    network: StreamNetwork,
+    /// Of an open-vocabulary model.
+    text_encoder: Option<TextEncoder>,
     /// Mask coefficients or keypoints as read from the outputs, and the shapes made of them.
     read: Shapes,
     shapes: Vec<Shape>,
@@ -39,12 +39,12 @@ impl NeuralDetector {
     /// Creates a detector for one stream.
     #[must_use]
     pub fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
-        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
+        let network = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
-            info: DetectorInfo::of(&manifest, look.network()),
-            look,
+            info: DetectorInfo::of(&manifest, network.shared()),
+            network,
             manifest,
-            words: None,
+            text_encoder: None,
             read: Shapes::default(),
             shapes: Vec::new(),
         }
@@ -52,8 +52,8 @@ impl NeuralDetector {
 
     /// Adds the text encoder of an open-vocabulary model.
     #[must_use]
-    pub(super) fn with_words(mut self, words: TextEncoder) -> Self {
-        self.words = Some(words);
+    pub(super) fn with_text_encoder(mut self, encoder: TextEncoder) -> Self {
+        self.text_encoder = Some(encoder);
         self
     }
 }
@@ -104,22 +104,26 @@ impl Detector for NeuralDetector {
             return Err(self.unsupported());
         }
         let names = &params.described;
-        let words = match &mut self.words {
-            Some(words) if !names.is_empty() => words.rows(names)?,
+        let embeddings = match &mut self.text_encoder {
+            Some(encoder) if !names.is_empty() => encoder.embeddings(names)?,
             None if names.is_empty() => Vec::new(),
             _ => return Err(self.unsupported()),
         };
         let (classes, shape) = match names.len() {
             0 => (self.manifest.classes(), [0; 3]),
-            n => (n, [1, n, words.len() / n]),
+            n => (n, [1, n, embeddings.len() / n]),
         };
-        let besides = [Feed::floats(&shape, &words)];
-        let besides = if names.is_empty() { &[] } else { &besides[..] };
+        let descriptions = [Feed::floats(&shape, &embeddings)];
+        let further = if names.is_empty() {
+            &[]
+        } else {
+            &descriptions[..]
+        };
 
         let confidence = params.confidence.unwrap_or(self.manifest.confidence);
         let own = self.manifest.nms;
         let labels = &self.info.labels;
-        let weed = |out: &mut Vec<RawDetection>| {
+        let suppress_boxes = |out: &mut Vec<RawDetection>| {
             // An empty name marks an unused class id.
             out.retain(|d| labels.get(d.class_id).is_none_or(|label| !label.is_empty()));
             suppress(
@@ -131,20 +135,20 @@ impl Detector for NeuralDetector {
                 params.max_detections,
             );
         };
-        self.look.set_gain(params.gain);
-        let (place, mut times) = self.look.at(&frame.picture, besides, &mut |outputs| {
+        self.network.set_gain(params.gain);
+        let (place, mut times) = self.network.run(&frame.picture, further, &mut |outputs| {
             decode::decode(&self.manifest, classes, outputs, confidence, out)?;
             if params.shapes {
                 // Suppress while the outputs are lent, so that only the coefficients of remaining
                 // boxes are copied.
-                weed(out);
+                suppress_boxes(out);
                 self.read.read(&self.manifest, outputs, out)?;
             }
             Ok(())
         })?;
         let start = Instant::now();
         if !params.shapes {
-            weed(out);
+            suppress_boxes(out);
         }
         self.map_to_source(&place, params, out);
         times.postprocess += start.elapsed();
@@ -160,7 +164,7 @@ impl Detector for NeuralDetector {
         let DecodeKind::Classes { scores, .. } = self.manifest.decode.kind else {
             return Err(self.unsupported());
         };
-        let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+        let (_, times) = self.network.run(&frame.picture, &[], &mut |outputs| {
             decode::scores(&self.manifest, scores, outputs, out)
         })?;
         Ok(times)
@@ -181,18 +185,18 @@ impl Detector for NeuralDetector {
             return Err(self.unsupported());
         };
         if logits && scores == ClassScores::Plain {
-            return Err(self.look.failed(
+            return Err(self.network.failed(
                 "its file outputs scores, not logits: export it without the softmax, \
                  and set scores = \"softmax\" in its manifest",
             ));
         }
         if !logits && !has_features {
-            return Err(self.look.failed(
+            return Err(self.network.failed(
                 "its file does not output the features of its last layer: export them as a second \
                  output, and set has_features = true in its manifest",
             ));
         }
-        let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+        let (_, times) = self.network.run(&frame.picture, &[], &mut |outputs| {
             decode::features(&self.manifest, logits, outputs, out)
         })?;
         Ok(times)

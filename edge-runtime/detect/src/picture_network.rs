@@ -7,7 +7,7 @@ use std::sync::Arc;
 use watchkeeper_models::Manifest;
 
 use super::backend::{self, BackendChoice, NetworkFile};
-use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
+use super::network::{Feed, LoadError, Network, Signature, Wanted};
 use super::ort_library::OrtSettings;
 use super::trt::{BuildProgress, TrtSettings};
 use super::warm_up::{WarmUpError, warm_up, warm_up_with};
@@ -34,7 +34,7 @@ impl PictureNetwork {
         self.with_file(|file| backend::load_as(choice, file, threads, &self.ort, trt))
     }
 
-    /// Loads it on TensorRT. `progress` hears the share of the engine's current phase, and returns
+    /// Loads it on TensorRT. `progress` gets the share of the engine's current phase, and returns
     /// false to end the build.
     ///
     /// # Errors
@@ -66,20 +66,19 @@ impl PictureNetwork {
 
     fn signature(&self) -> Signature<'_> {
         let mut signature = Signature::of(&self.manifest);
-        if let Some(numbers) = self.described {
-            let words = Wanted::axes([Some(1), None, Some(numbers)]);
-            let picture = Wanted::axes(input_shape(&self.manifest.input).map(Some));
-            signature.inputs = vec![picture, words];
+        if let Some(length) = self.described {
+            let descriptions = Wanted::axes([Some(1), None, Some(length)]);
+            signature.inputs.push(descriptions);
         }
         signature
     }
 
     fn warm_up(&self, network: &dyn Network) -> Result<(), WarmUpError> {
-        let Some(numbers) = self.described else {
+        let Some(length) = self.described else {
             return warm_up(network, &self.manifest);
         };
-        let (shape, words) = ([1, 2, numbers], vec![0.5; 2 * numbers]);
-        let words = [Feed::floats(&shape, &words)];
-        warm_up_with(network, &self.manifest, 2, &words)
+        let (shape, embeddings) = ([1, 2, length], vec![0.5; 2 * length]);
+        let descriptions = [Feed::floats(&shape, &embeddings)];
+        warm_up_with(network, &self.manifest, 2, &descriptions)
     }
 }

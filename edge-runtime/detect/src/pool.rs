@@ -172,14 +172,14 @@ impl DetectorPool {
             | Task::KeypointDetection
             | Task::Classification => Box::new(NeuralDetector::new(manifest, opening.pictures()?)),
             Task::ZeroShotDetection => {
-                let mut words = opening.words()?;
+                let mut encoder = opening.text_encoder()?;
                 // The length of an embedding is not in the manifest.
-                let numbers = words.as_mut().map(|words| words.numbers("a thing"));
-                let numbers = numbers.transpose()?.map_or(0, |numbers| numbers.len());
-                let network = opening.described(numbers)?;
+                let sample = encoder.as_mut().map(|encoder| encoder.embedding("a thing"));
+                let length = sample.transpose()?.map_or(0, |embedding| embedding.len());
+                let network = opening.picture_network(Some(length))?;
                 let detector = NeuralDetector::new(manifest, network);
-                match words {
-                    Some(words) => Box::new(detector.with_words(words)),
+                match encoder {
+                    Some(encoder) => Box::new(detector.with_text_encoder(encoder)),
                     None => Box::new(detector),
                 }
             }
@@ -188,8 +188,9 @@ impl DetectorPool {
             | Task::SemanticSegmentation
             | Task::DepthEstimation
             | Task::AnomalyDetection => {
-                let words = opening.words()?;
-                Box::new(WholeImageModel::new(manifest, opening.pictures()?, words))
+                let encoder = opening.text_encoder()?;
+                let network = opening.pictures()?;
+                Box::new(WholeImageModel::new(manifest, network, encoder))
             }
             Task::TextReading => Box::new(opening.reader()?),
             Task::GazeEstimation => {
@@ -349,25 +350,20 @@ impl Opening<'_> {
         self.load(path, &actions::signature(manifest), &warm_up_run)
     }
 
-    /// Loads the network that takes embeddings of `numbers` values as descriptions.
-    fn described(&self, numbers: usize) -> Result<SharedNetwork, LoadError> {
-        self.picture_network(Some(numbers))
-    }
-
     /// Loads the text encoder, where the model has one.
-    fn words(&self) -> Result<Option<TextEncoder>, TokenizerError> {
+    fn text_encoder(&self) -> Result<Option<TextEncoder>, TokenizerError> {
         let manifest = self.manifest();
         let Some(described) = &manifest.text else {
             return Ok(None);
         };
-        let words = TextTokenizer::read(self.resolved, described)?;
-        let warm_up_run = |network: &dyn Network| text::warm_up(network, &words);
+        let tokenizer = TextTokenizer::read(self.resolved, described)?;
+        let warm_up_run = |network: &dyn Network| text::warm_up(network, &tokenizer);
         let network = self.load(
             self.resolved.part(&described.part),
             &text::signature(&manifest.name, described),
             &warm_up_run,
         )?;
-        Ok(Some(TextEncoder::new(&manifest.name, words, network)))
+        Ok(Some(TextEncoder::new(&manifest.name, tokenizer, network)))
     }
 
     /// Loads the text recogniser, with the line finder where the model has one.
@@ -397,12 +393,8 @@ impl Opening<'_> {
         let manifest = self.manifest();
         let pictures = self.pictures()?;
         let Some(masks) = &manifest.masks else {
-            return Err(DetectError::Backend {
-                model: manifest.name.clone(),
-                backend: pictures.get().backend().to_owned(),
-                message: "its manifest names no network that makes masks".to_owned(),
-            }
-            .into());
+            let message = "its manifest names no network that makes masks";
+            return Err(pictures.failed(&manifest.name, message).into());
         };
         let features = prompted::sample(manifest, &pictures)?;
         let warm_up_run =

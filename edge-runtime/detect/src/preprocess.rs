@@ -8,7 +8,7 @@
 
 use rten_simd::{Isa, SimdOp};
 use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
-use watchkeeper_vision::frame::{Picture, PixelFormat, Plane};
+use watchkeeper_vision::frame::{Picture, PixelFormat};
 
 use super::colour::YuvToRgb;
 use super::letterbox::{Letterbox, Part};
@@ -113,17 +113,16 @@ impl Preprocessor {
             width: part.width.div_ceil(2),
             height: part.height.div_ceil(2),
         };
-        let plane = |i| picture.planes.plane(i);
         match picture.format {
-            PixelFormat::Rgb => self.plane::<3>(0, plane(0), size, part, place),
+            PixelFormat::Rgb => self.plane::<3>(picture, 0, size, part, place),
             PixelFormat::I420 => {
-                self.plane::<1>(0, plane(0), size, part, place)?;
-                self.plane::<1>(1, plane(1), half, half_part, place)?;
-                self.plane::<1>(2, plane(2), half, half_part, place)
+                self.plane::<1>(picture, 0, size, part, place)?;
+                self.plane::<1>(picture, 1, half, half_part, place)?;
+                self.plane::<1>(picture, 2, half, half_part, place)
             }
             PixelFormat::Nv12 => {
-                self.plane::<1>(0, plane(0), size, part, place)?;
-                self.plane::<2>(1, plane(1), half, half_part, place)
+                self.plane::<1>(picture, 0, size, part, place)?;
+                self.plane::<2>(picture, 1, half, half_part, place)
             }
         }
     }
@@ -132,17 +131,13 @@ impl Preprocessor {
     /// `scaled[index]`; `None` when the plane is too small.
     fn plane<const N: usize>(
         &mut self,
+        picture: &Picture,
         index: usize,
-        plane: Plane<'_>,
         (width, height): (u32, u32),
         part: Part,
         place: &Letterbox,
     ) -> Option<()> {
-        let (columns, rows) = (width as usize * N, height as usize);
-        let last = rows.checked_sub(1)?.checked_mul(plane.stride)?;
-        if plane.stride < columns || plane.data.len() < last.checked_add(columns)? {
-            return None;
-        }
+        let plane = picture.plane(index, width as usize * N, height as usize)?;
         let corner = part.top as usize * plane.stride + part.left as usize * N;
         let source = Source::<N> {
             data: plane.data.get(corner..)?,

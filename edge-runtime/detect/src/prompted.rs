@@ -11,12 +11,12 @@ use watchkeeper_models::manifest::{Cover, MaskNetwork};
 use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::geometry::BBox;
 
+use super::decode::Request;
 use super::decode::prompted::{self, PromptedMask};
-use super::decode::{DecodeError, Request};
 use super::letterbox::Letterbox;
 use super::network::{Feed, Network, Signature, Tensor, Wanted, input_shape};
-use super::stream_network::{SharedNetwork, StreamNetwork, infer};
-use super::warm_up::WarmUpError;
+use super::stream_network::{Read, SharedNetwork, StreamNetwork, infer};
+use super::warm_up::{WarmUpError, run_once};
 use crate::detection::DetectTimes;
 use crate::detector::{Detector, DetectorInfo};
 use crate::error::DetectError;
@@ -63,11 +63,7 @@ pub(super) fn sample(
         Ok(())
     };
     let ran = infer(network, &[Feed::floats(&shape, &grey)], read);
-    ran.map_err(|message| DetectError::Backend {
-        model: manifest.name.clone(),
-        backend: network.get().backend().to_owned(),
-        message,
-    })?;
+    ran.map_err(|message| network.failed(&manifest.name, message))?;
     Ok(features)
 }
 
@@ -112,9 +108,6 @@ fn mask_shape(manifest: &Manifest) -> [usize; 4] {
     [1, 1, places(input.height), places(input.width)]
 }
 
-/// Callback that runs a network on its inputs and reads the outputs.
-type Run<'a> = &'a mut dyn FnMut(&[Feed<'_>], &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String>;
-
 /// One prompt of the mask decoder: a box, or none.
 struct MaskPrompt<'a> {
     manifest: &'a Manifest,
@@ -129,8 +122,12 @@ struct MaskPrompt<'a> {
 }
 
 impl MaskPrompt<'_> {
-    /// Decodes the mask, where `run` is the network.
-    fn ask(&self, run: Run<'_>) -> Result<Result<PromptedMask, DecodeError>, String> {
+    /// Runs the mask decoder by `run` on the prompt; `read` gets the best mask.
+    fn run<T>(
+        &self,
+        run: impl FnOnce(&[Feed<'_>], Read<'_>) -> T,
+        mut read: impl FnMut(PromptedMask),
+    ) -> T {
         let (points, labels) = match &self.bbox {
             None => (vec![0.0, 0.0], vec![NO_POINT]),
             Some(bbox) => {
@@ -156,16 +153,12 @@ impl MaskPrompt<'_> {
         if self.masks.cover == Cover::Picture {
             feeds.push(Feed::floats(&[2], &size));
         }
-        let mut said = Err(DecodeError::Count {
-            family: "masks",
-            found: 0,
-            expected: 2,
-        });
         run(&feeds, &mut |outputs| {
             let request = Request::of(self.manifest, outputs, 0.0);
-            said = prompted::decode(&request, self.masks.cover, self.place, self.several);
-        })?;
-        Ok(said)
+            let mask = prompted::decode(&request, self.masks.cover, self.place, self.several)?;
+            read(mask);
+            Ok(())
+        })
     }
 }
 
@@ -185,7 +178,7 @@ pub(super) fn warm_up(
     };
     let (right, bottom) = (f64::from(width), f64::from(height));
     for bbox in [None, Some(BBox::new(0.0, 0.0, right / 2.0, bottom / 2.0))] {
-        let question = MaskPrompt {
+        let prompt = MaskPrompt {
             manifest,
             masks,
             features,
@@ -193,9 +186,7 @@ pub(super) fn warm_up(
             bbox,
             several: true,
         };
-        let said = question.ask(&mut |feeds, read| network.infer(feeds, read));
-        said.map_err(WarmUpError::Run)?
-            .map_err(WarmUpError::Outputs)?;
+        prompt.run(|feeds, read| run_once(network, feeds, read), drop)?;
     }
     Ok(())
 }
@@ -204,27 +195,27 @@ pub(super) fn warm_up(
 pub struct PromptedSegmenter {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: StreamNetwork,
+    encoder: StreamNetwork,
     masks: MaskNetwork,
-    network: SharedNetwork,
+    decoder: SharedNetwork,
     features: Vec<Feature>,
 }
 
 impl PromptedSegmenter {
-    /// Creates a model for one stream; `pictures` is the encoder and `network` the mask decoder.
+    /// Creates a model for one stream; `decoder` makes the masks.
     pub(super) fn new(
         manifest: Arc<Manifest>,
-        pictures: SharedNetwork,
+        encoder: SharedNetwork,
         masks: MaskNetwork,
-        network: SharedNetwork,
+        decoder: SharedNetwork,
     ) -> Self {
-        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), pictures);
+        let encoder = StreamNetwork::new(&manifest.name, manifest.input.clone(), encoder);
         Self {
-            info: DetectorInfo::of(&manifest, look.network()),
-            look,
+            info: DetectorInfo::of(&manifest, encoder.shared()),
+            encoder,
             manifest,
             masks,
-            network,
+            decoder,
             features: Vec::new(),
         }
     }
@@ -244,7 +235,7 @@ impl Detector for PromptedSegmenter {
     ) -> Result<DetectTimes, DetectError> {
         out.clear();
         let (manifest, features) = (&self.manifest, &mut self.features);
-        let (place, mut times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+        let (place, mut times) = self.encoder.run(&frame.picture, &[], &mut |outputs| {
             prompted::features(outputs, manifest.decode.outputs.len())?;
             keep(outputs, features);
             Ok(())
@@ -256,7 +247,7 @@ impl Detector for PromptedSegmenter {
             each.collect()
         };
         for bbox in prompts {
-            let question = MaskPrompt {
+            let prompt = MaskPrompt {
                 manifest: &self.manifest,
                 masks: &self.masks,
                 features: &self.features,
@@ -264,18 +255,13 @@ impl Detector for PromptedSegmenter {
                 bbox,
                 several,
             };
-            let mut took = DetectTimes::default();
-            let said = question.ask(&mut |feeds, read| {
-                let ran = infer(&self.network, feeds, &mut |outputs| {
-                    read(outputs);
-                    Ok(())
-                });
-                [took.infer, took.postprocess] = ran?;
-                Ok(())
-            });
-            let said = said.map_err(|message| self.look.failed(message))?;
-            out.push(said.map_err(|error| self.look.failed(error))?);
-            times += took;
+            let ran = prompt.run(
+                |feeds, read| infer(&self.decoder, feeds, read),
+                |mask| out.push(mask),
+            );
+            let [infer, postprocess] = ran.map_err(|message| self.encoder.failed(message))?;
+            times.infer += infer;
+            times.postprocess += postprocess;
         }
         Ok(times)
     }

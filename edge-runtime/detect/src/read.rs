@@ -12,15 +12,16 @@ use watchkeeper_models::manifest::{DecodeKind, Fit, Input, Layout, LineNetwork};
 use watchkeeper_vision::frame::{Frame, Picture};
 use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::imaging::warp::Perspective;
+use watchkeeper_vision::outline::around;
 use watchkeeper_vision::rgb::RgbPixels;
 
 use super::decode::Request;
 use super::decode::ctc::{self, Reading};
-use super::decode::lines::{self, Line, span};
+use super::decode::lines::{self, Line};
 use super::letterbox::Letterbox;
-use super::network::{Feed, Network, Signature, Wanted, input_shape};
+use super::network::{Network, Signature, Wanted, input_shape};
 use super::stream_network::{SharedNetwork, StreamNetwork};
-use super::warm_up::WarmUpError;
+use super::warm_up::{WarmUpError, run_on_grey};
 use crate::detection::DetectTimes;
 use crate::detector::ReadLine;
 use crate::detector::{Detector, DetectorInfo};
@@ -43,20 +44,20 @@ pub struct TextReader {
 
 struct Finder {
     /// The manifest's description.
-    base: LineNetwork,
+    described: LineNetwork,
     /// The description with the input size of the present pictures.
-    network: LineNetwork,
-    look: StreamNetwork,
+    sized: LineNetwork,
+    network: StreamNetwork,
     shared: SharedNetwork,
     found: Vec<Line>,
 }
 
 impl Finder {
-    fn new(model: &str, base: LineNetwork, shared: SharedNetwork) -> Self {
+    fn new(model: &str, described: LineNetwork, shared: SharedNetwork) -> Self {
         Self {
-            network: base.clone(),
-            look: StreamNetwork::new(model, base.input.clone(), shared.clone()),
-            base,
+            sized: described.clone(),
+            network: StreamNetwork::new(model, described.input.clone(), shared.clone()),
+            described,
             shared,
             found: Vec::new(),
         }
@@ -64,11 +65,11 @@ impl Finder {
 
     /// Prepares the network for pictures of this size. Only one size is prepared: a camera has one,
     /// and the input of full HD takes 25 MB.
-    fn expect(&mut self, model: &str, picture: &Picture) {
-        let input = seen_as(&self.base, picture.width, picture.height);
-        if input != self.network.input {
-            self.look = StreamNetwork::new(model, input.clone(), self.shared.clone());
-            self.network.input = input;
+    fn fit_to(&mut self, model: &str, picture: &Picture) {
+        let input = seen_as(&self.described, picture.width, picture.height);
+        if input != self.sized.input {
+            self.network = StreamNetwork::new(model, input.clone(), self.shared.clone());
+            self.sized.input = input;
         }
     }
 }
@@ -135,20 +136,16 @@ pub(super) fn lines_signature<'a>(manifest: &'a Manifest, lines: &'a LineNetwork
 /// # Errors
 /// [`WarmUpError`], one clause.
 pub(super) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
+    let DecodeKind::Ctc { characters, .. } = &manifest.decode.kind else {
+        return Ok(());
+    };
     let first = manifest.input.width;
     let second = widest(manifest).map(|widest| first.saturating_add(STEP).min(widest));
     for width in std::iter::once(first).chain(second) {
         let shape = input_shape(&wide(&manifest.input, width, width));
-        let grey = vec![0.5; shape.iter().product()];
-        let mut decoded = Ok(());
-        let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
-            if let DecodeKind::Ctc { characters, .. } = &manifest.decode.kind {
-                decoded =
-                    ctc::steps(&Request::without_picture(outputs), characters.len()).map(|_| ());
-            }
-        });
-        ran.map_err(WarmUpError::Run)?;
-        decoded.map_err(WarmUpError::Outputs)?;
+        run_on_grey(network, &shape, &mut |outputs| {
+            ctc::steps(&Request::without_picture(outputs), characters.len()).map(|_| ())
+        })?;
     }
     Ok(())
 }
@@ -164,14 +161,9 @@ pub(super) fn warm_up_lines(network: &dyn Network, lines: &LineNetwork) -> Resul
         .map(|_| seen_as(lines, lines.input.width, lines.input.height + STEP));
     for input in std::iter::once(lines.input.clone()).chain(other) {
         tried.input = input;
-        let shape = input_shape(&tried.input);
-        let grey = vec![0.5; shape.iter().product()];
-        let mut decoded = Ok(());
-        let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
-            decoded = lines::decode(&tried, outputs, &mut Vec::new());
-        });
-        ran.map_err(WarmUpError::Run)?;
-        decoded.map_err(WarmUpError::Outputs)?;
+        run_on_grey(network, &input_shape(&tried.input), &mut |outputs| {
+            lines::decode(&tried, outputs, &mut Vec::new())
+        })?;
     }
     Ok(())
 }
@@ -229,10 +221,10 @@ impl TextReader {
                 corner(0.0, 1.0),
             ]]);
         };
-        finder.expect(&self.manifest.name, picture);
-        let (network, found) = (&finder.network, &mut finder.found);
-        let (place, took) = finder.look.at(picture, &[], &mut |outputs| {
-            lines::decode(network, outputs, found)
+        finder.fit_to(&self.manifest.name, picture);
+        let (sized, found) = (&finder.sized, &mut finder.found);
+        let (place, took) = finder.network.run(picture, &[], &mut |outputs| {
+            lines::decode(sized, outputs, found)
         })?;
         *times += took;
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -249,9 +241,9 @@ impl TextReader {
         let width = width.clamp(input.width, most);
         // A line that is slightly too wide is squeezed, which needs its own input.
         let key = if wanted > width { 0 } else { width };
-        let (name, network) = (&self.manifest.name, &self.network);
-        let look = self.widths.entry(key).or_insert_with(|| {
-            StreamNetwork::new(name, wide(input, width, wanted), network.clone())
+        let (name, shared) = (&self.manifest.name, &self.network);
+        let network = self.widths.entry(key).or_insert_with(|| {
+            StreamNetwork::new(name, wide(input, width, wanted), shared.clone())
         });
         let DecodeKind::Ctc {
             characters,
@@ -260,11 +252,11 @@ impl TextReader {
             ..
         } = &self.manifest.decode.kind
         else {
-            return Err(look.failed("it does not recognise text"));
+            return Err(network.failed("it does not recognise text"));
         };
         let picture = Picture::rgb(line.width, line.height, line.data);
         let mut reading = Reading::default();
-        let (_, took) = look.at(&picture, &[], &mut |outputs| {
+        let (_, took) = network.run(&picture, &[], &mut |outputs| {
             let request = Request::of(&self.manifest, outputs, 0.0);
             reading = ctc::decode(&request, characters, *blank, *scores)?;
             Ok(())
@@ -281,9 +273,8 @@ fn to_picture(line: &Line, place: &Letterbox) -> [Point; 4] {
 /// Sorts lines from top to bottom, and from left to right within a row. Lines of one row share at
 /// least half of the lower one's height.
 fn in_order(lines: impl Iterator<Item = [Point; 4]>) -> Vec<[Point; 4]> {
-    let mut lines: Vec<(BBox, [Point; 4])> = lines
-        .filter_map(|corners| Some((span(&corners)?, corners)))
-        .collect();
+    let mut lines: Vec<(BBox, [Point; 4])> =
+        lines.map(|corners| (around(&corners), corners)).collect();
     lines.sort_by(|(a, _), (b, _)| a.y1.total_cmp(&b.y1).then(a.x1.total_cmp(&b.x1)));
     let mut rows: Vec<Vec<(BBox, [Point; 4])>> = Vec::new();
     for line in lines {
@@ -346,16 +337,14 @@ impl Detector for TextReader {
             } else {
                 cut(rgb, &corners)
             };
-            let (Some(line), Some(bbox)) = (line, span(&corners)) else {
-                continue;
-            };
+            let Some(line) = line else { continue };
             let reading = self.line(line, &mut times)?;
             // The network often reads the margin of a line as spaces.
             let text = reading.text.trim();
             if reading.confidence >= self.manifest.confidence && !text.is_empty() {
                 out.push(ReadLine {
                     text: text.to_owned(),
-                    bbox: bbox.clip(f64::from(rgb.width), f64::from(rgb.height)),
+                    bbox: around(&corners).clip(f64::from(rgb.width), f64::from(rgb.height)),
                     confidence: reading.confidence,
                 });
             }

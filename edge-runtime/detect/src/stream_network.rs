@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use watchkeeper_models::manifest::Input;
 use watchkeeper_vision::frame::Picture;
 
-use super::backend_in_use::BackendInUse;
 use super::decode::DecodeError;
 use super::fair_semaphore::{Claim, FairSemaphore, Permit};
 use super::letterbox::Letterbox;
@@ -46,6 +45,15 @@ impl SharedNetwork {
         self.network.value().as_ref()
     }
 
+    /// Wraps a message of the back end or of a decoder.
+    pub(super) fn failed(&self, model: &str, message: impl ToString) -> DetectError {
+        DetectError::Backend {
+            model: model.to_owned(),
+            backend: self.get().in_use().to_string(),
+            message: message.to_string(),
+        }
+    }
+
     /// Waits for the turn of this stream.
     pub(super) fn acquire(&self) -> Permit<'_, Box<dyn Network>> {
         self.network.acquire(&self.claim, self.get().lanes())
@@ -79,7 +87,6 @@ pub(super) fn infer(
 /// One stream's preprocessor and its shared network.
 pub(super) struct StreamNetwork {
     model: String,
-    backend: BackendInUse,
     preprocessor: Preprocessor,
     shape: [usize; 4],
     network: SharedNetwork,
@@ -88,17 +95,15 @@ pub(super) struct StreamNetwork {
 impl StreamNetwork {
     /// Opens the network of `model`, whose manifest describes `input`.
     pub(super) fn new(model: &str, input: Input, network: SharedNetwork) -> Self {
-        let backend = network.get().in_use();
         Self {
             model: model.to_owned(),
-            backend,
             shape: input_shape(&input),
             preprocessor: Preprocessor::new(input),
             network,
         }
     }
 
-    pub(super) fn network(&self) -> &SharedNetwork {
+    pub(super) fn shared(&self) -> &SharedNetwork {
         &self.network
     }
 
@@ -107,24 +112,24 @@ impl StreamNetwork {
         self.preprocessor.set_gain(gain);
     }
 
-    /// Runs the network on a picture; `besides` are its further inputs.
+    /// Runs the network on a picture and its `further` inputs.
     ///
     /// # Errors
     /// [`DetectError`]: the picture is unusable, the back end failed, or the outputs do not match
     /// the manifest.
-    pub(super) fn at(
+    pub(super) fn run(
         &mut self,
         picture: &Picture,
-        besides: &[Feed<'_>],
+        further: &[Feed<'_>],
         read: Read<'_>,
     ) -> Result<(Letterbox, DetectTimes), DetectError> {
         let start = Instant::now();
         let place = self.preprocessor.run(picture)?;
         let preprocess = start.elapsed();
         let picture = Feed::floats(&self.shape, self.preprocessor.tensor());
-        let ran = match besides {
+        let ran = match further {
             [] => infer(&self.network, &[picture], read),
-            besides => infer(&self.network, &[&[picture], besides].concat(), read),
+            further => infer(&self.network, &[&[picture], further].concat(), read),
         };
         let [infer, postprocess] = ran.map_err(|message| self.failed(message))?;
         let times = DetectTimes {
@@ -137,10 +142,6 @@ impl StreamNetwork {
 
     /// Wraps a message of the back end or of a decoder.
     pub(super) fn failed(&self, message: impl ToString) -> DetectError {
-        DetectError::Backend {
-            model: self.model.clone(),
-            backend: self.backend.to_string(),
-            message: message.to_string(),
-        }
+        self.network.failed(&self.model, message)
     }
 }

@@ -15,11 +15,10 @@ use instant_clip_tokenizer::{Token, Tokenizer};
 use watchkeeper_models::manifest::{Fill, TextNetwork};
 use watchkeeper_models::{Resolved, ZooError};
 
-use super::backend_in_use::BackendInUse;
-use super::decode::{DecodeError, Request, embedding};
+use super::decode::{Request, embedding};
 use super::network::{Feed, LoadError, Network, Signature, Wanted};
 use super::stream_network::{SharedNetwork, infer};
-use super::warm_up::WarmUpError;
+use super::warm_up::{WarmUpError, run_once};
 use crate::error::DetectError;
 
 /// Cached texts; 4 MB with a thousand values each.
@@ -38,11 +37,22 @@ pub(super) struct TextTokenizer {
     is_masked: bool,
 }
 
-/// Token ids of one text, and a mask that is 0 for padding.
+/// Token ids of one text, and a mask that is 0 for padding where the network takes one.
 #[derive(Debug, Clone, PartialEq)]
 struct Tokens {
+    shape: [usize; 2],
     ids: Vec<i32>,
-    mask: Vec<i32>,
+    mask: Option<Vec<i32>>,
+}
+
+impl Tokens {
+    /// The inputs of the network.
+    fn feeds(&self) -> Vec<Feed<'_>> {
+        let inputs = std::iter::once(&self.ids).chain(&self.mask);
+        inputs
+            .map(|numbers| Feed::whole(&self.shape, numbers))
+            .collect()
+    }
 }
 
 impl TextTokenizer {
@@ -87,7 +97,7 @@ impl TextTokenizer {
     }
 
     /// Tokenizes a text between the begin and end tokens, cut and padded to the network's length.
-    fn of(&self, text: &str) -> Tokens {
+    fn tokens(&self, text: &str) -> Tokens {
         let mut end = text.len().min(MAX_TEXT_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
@@ -106,22 +116,11 @@ impl TextTokenizer {
         let mut mask = vec![1; ids.len()];
         ids.resize(self.context, filler);
         mask.resize(self.context, 0);
-        Tokens { ids, mask }
-    }
-
-    /// Tokenizes a text and runs a network on it.
-    fn ask(
-        &self,
-        text: &str,
-        run: &mut dyn FnMut(&[Feed<'_>]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let tokens = self.of(text);
-        let shape = [1, self.context];
-        let both = [
-            Feed::whole(&shape, &tokens.ids),
-            Feed::whole(&shape, &tokens.mask),
-        ];
-        run(if self.is_masked { &both } else { &both[..1] })
+        Tokens {
+            shape: [1, self.context],
+            ids,
+            mask: self.is_masked.then_some(mask),
+        }
     }
 }
 
@@ -161,38 +160,31 @@ pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signatu
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
-pub(super) fn warm_up(network: &dyn Network, words: &TextTokenizer) -> Result<(), WarmUpError> {
-    let mut decoded: Result<(), DecodeError> = Ok(());
-    words
-        .ask("a photo", &mut |feeds| {
-            network.infer(feeds, &mut |outputs| {
-                decoded = embedding::decode(&Request::without_picture(outputs), &mut Vec::new());
-            })
-        })
-        .map_err(WarmUpError::Run)?;
-    decoded.map_err(WarmUpError::Outputs)
+pub(super) fn warm_up(network: &dyn Network, tokenizer: &TextTokenizer) -> Result<(), WarmUpError> {
+    run_once(
+        network,
+        &tokenizer.tokens("a photo").feeds(),
+        &mut |outputs| embedding::decode(&Request::without_picture(outputs), &mut Vec::new()),
+    )
 }
 
 /// One pipeline's text encoder and its cache.
 pub(super) struct TextEncoder {
     model: String,
-    backend: BackendInUse,
-    words: TextTokenizer,
+    tokenizer: TextTokenizer,
     network: SharedNetwork,
-    known: BTreeMap<String, Arc<[f32]>>,
+    cached: BTreeMap<String, Arc<[f32]>>,
     /// Cached texts, the oldest first.
     order: VecDeque<String>,
 }
 
 impl TextEncoder {
-    pub(super) fn new(model: &str, words: TextTokenizer, network: SharedNetwork) -> Self {
-        let backend = network.get().in_use();
+    pub(super) fn new(model: &str, tokenizer: TextTokenizer, network: SharedNetwork) -> Self {
         Self {
             model: model.to_owned(),
-            backend,
-            words,
+            tokenizer,
             network,
-            known: BTreeMap::new(),
+            cached: BTreeMap::new(),
             order: VecDeque::new(),
         }
     }
@@ -201,50 +193,40 @@ impl TextEncoder {
     ///
     /// # Errors
     /// [`DetectError`]: the network failed, or returned a value that is not finite.
-    pub(super) fn numbers(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
-        if let Some(known) = self.known.get(text) {
-            return Ok(Arc::clone(known));
+    pub(super) fn embedding(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
+        if let Some(cached) = self.cached.get(text) {
+            return Ok(Arc::clone(cached));
         }
         let mut out = Vec::new();
-        let network = &self.network;
-        let asked = self.words.ask(text, &mut |feeds| {
-            infer(network, feeds, &mut |outputs| {
-                embedding::decode(&Request::without_picture(outputs), &mut out)
-            })
-            .map(|_| ())
+        let tokens = self.tokenizer.tokens(text);
+        let ran = infer(&self.network, &tokens.feeds(), &mut |outputs| {
+            embedding::decode(&Request::without_picture(outputs), &mut out)
         });
-        asked.map_err(|message| DetectError::Backend {
-            model: self.model.clone(),
-            backend: self.backend.to_string(),
-            message,
-        })?;
-        let made: Arc<[f32]> = out.into();
+        ran.map_err(|message| self.network.failed(&self.model, message))?;
+        let embedding: Arc<[f32]> = out.into();
         if self.order.len() >= MAX_CACHED_TEXTS
             && let Some(oldest) = self.order.pop_front()
         {
-            self.known.remove(&oldest);
+            self.cached.remove(&oldest);
         }
         self.order.push_back(text.to_owned());
-        self.known.insert(text.to_owned(), Arc::clone(&made));
-        Ok(made)
+        self.cached.insert(text.to_owned(), Arc::clone(&embedding));
+        Ok(embedding)
     }
 
     /// Embeddings of several texts, concatenated, each normalised to length 1 as open-vocabulary
     /// networks take them.
     ///
     /// # Errors
-    /// As [`Self::numbers`], or the embeddings differ in length.
-    pub(super) fn rows(&mut self, texts: &[String]) -> Result<Vec<f32>, DetectError> {
+    /// As [`Self::embedding`], or the embeddings differ in length.
+    pub(super) fn embeddings(&mut self, texts: &[String]) -> Result<Vec<f32>, DetectError> {
         let mut rows: Vec<f32> = Vec::new();
         let mut length = None;
         for text in texts {
-            let row = self.numbers(text)?;
+            let row = self.embedding(text)?;
             if *length.get_or_insert(row.len()) != row.len() {
-                return Err(DetectError::Backend {
-                    model: self.model.clone(),
-                    backend: self.backend.to_string(),
-                    message: "its embeddings of two texts differ in length".to_owned(),
-                });
+                let message = "its embeddings of two texts differ in length";
+                return Err(self.network.failed(&self.model, message));
             }
             let square = row.iter().map(|x| f64::from(*x) * f64::from(*x));
             let norm = square.sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
@@ -265,12 +247,12 @@ mod tests {
     /// Merges that make only `dog` one token.
     const MERGES: &str = "#version\nd o\ndo g</w>\n";
 
-    fn words(context: usize, fill: Fill) -> TextTokenizer {
+    fn tokenizer(context: usize, fill: Fill) -> TextTokenizer {
         TextTokenizer {
             tokenizer: Arc::new(Tokenizer::with_vocabulary(MERGES.as_bytes(), 516).unwrap()),
             context,
             fill,
-            is_masked: false,
+            is_masked: true,
         }
     }
 
@@ -280,22 +262,22 @@ mod tests {
         // beginning and end.
         let (begin, end, dog) = (514, 515, 513);
         let letter = |c: u8| i32::from(c - b'!');
-        let short = words(6, Fill::Zero).of("Dog");
+        let short = tokenizer(6, Fill::Zero).tokens("Dog");
         assert_eq!(short.ids, [begin, dog, end, 0, 0, 0]);
-        assert_eq!(short.mask, [1, 1, 1, 0, 0, 0]);
-        assert_eq!(
-            words(5, Fill::End).of("dog").ids,
-            [begin, dog, end, end, end]
-        );
-        let long = words(4, Fill::Zero).of("cat dog");
+        assert_eq!(short.mask, Some(vec![1, 1, 1, 0, 0, 0]));
+        let filled = tokenizer(5, Fill::End).tokens("dog");
+        assert_eq!(filled.ids, [begin, dog, end, end, end]);
+        let long = tokenizer(4, Fill::Zero).tokens("cat dog");
         assert_eq!(long.ids, [begin, letter(b'c'), letter(b'a'), end]);
-        assert_eq!(words(3, Fill::Zero).of("").ids, [begin, end, 0]);
+        let empty = tokenizer(3, Fill::Zero).tokens("");
+        assert_eq!(empty.ids, [begin, end, 0]);
     }
 
     #[test]
     fn a_text_without_end_is_cut_between_its_characters() {
         let endless = "ä".repeat(MAX_TEXT_BYTES);
-        assert_eq!(words(9, Fill::Zero).of(&endless).ids.len(), 9);
+        let cut = tokenizer(9, Fill::Zero).tokens(&endless);
+        assert_eq!(cut.ids.len(), 9);
     }
 
     /// A network that returns the number of tokens and counts its runs.
@@ -329,7 +311,7 @@ mod tests {
         let asked = Arc::new(AtomicUsize::new(0));
         let network: Box<dyn Network> = Box::new(Counting(Arc::clone(&asked)));
         let network = SharedNetwork::new(network);
-        let encoder = TextEncoder::new("tiny", words(8, Fill::Zero), network);
+        let encoder = TextEncoder::new("tiny", tokenizer(8, Fill::Zero), network);
         (encoder, asked)
     }
 
@@ -337,22 +319,24 @@ mod tests {
     fn each_text_is_asked_once_and_the_memory_is_bounded() {
         let (mut encoder, asked) = encoder();
         for _ in 0..3 {
-            assert_eq!(*encoder.numbers("dog").unwrap(), [3.0, 4.0]);
+            assert_eq!(*encoder.embedding("dog").unwrap(), [3.0, 4.0]);
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         for n in 0..MAX_CACHED_TEXTS {
-            encoder.numbers(&format!("number {n}")).unwrap();
+            encoder.embedding(&format!("number {n}")).unwrap();
         }
-        assert_eq!(encoder.known.len(), MAX_CACHED_TEXTS);
+        assert_eq!(encoder.cached.len(), MAX_CACHED_TEXTS);
         let before = asked.load(Ordering::Relaxed);
-        encoder.numbers("dog").unwrap();
+        encoder.embedding("dog").unwrap();
         assert_eq!(asked.load(Ordering::Relaxed), before + 1, "the oldest went");
     }
 
     #[test]
-    fn rows_for_a_network_that_looks_for_words_have_length_one() {
+    fn embeddings_for_an_open_vocabulary_network_have_length_one() {
         let (mut encoder, _) = encoder();
-        let rows = encoder.rows(&["dog".to_owned(), "dog".to_owned()]).unwrap();
+        let rows = encoder
+            .embeddings(&["dog".to_owned(), "dog".to_owned()])
+            .unwrap();
         for (found, wanted) in rows.iter().zip([0.6, 0.8, 0.6, 0.8]) {
             assert!((found - wanted).abs() < 1e-6, "{rows:?}");
         }

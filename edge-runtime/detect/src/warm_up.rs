@@ -9,6 +9,7 @@ use watchkeeper_models::manifest::{Input, Layout};
 use crate::decode::shapes::Shapes;
 use crate::decode::{self, DecodeError};
 use crate::network::{Feed, Network, input_shape};
+use crate::stream_network::Read;
 
 /// Why the first run of a network failed.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), 
     warm_up_with(network, manifest, manifest.classes(), &[])
 }
 
-/// Like [`warm_up`], with further inputs and for `classes` classes.
+/// Like [`warm_up`], with `further` inputs and for `classes` classes.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
@@ -35,17 +36,42 @@ pub(super) fn warm_up_with(
     network: &dyn Network,
     manifest: &Manifest,
     classes: usize,
-    besides: &[Feed<'_>],
+    further: &[Feed<'_>],
 ) -> Result<(), WarmUpError> {
     let shape = input_shape(&manifest.input);
     let input = grey_and_white(&manifest.input);
     let mut inputs = vec![Feed::floats(&shape, &input)];
-    inputs.extend_from_slice(besides);
-    let mut decoded: Result<(), DecodeError> = Ok(());
-    let ran = network.infer(&inputs, &mut |outputs| {
-        decoded = decode::decode(manifest, classes, outputs, 1.0, &mut Vec::new())
-            .and_then(|()| Shapes::default().read(manifest, outputs, &[]));
-    });
+    inputs.extend_from_slice(further);
+    run_once(network, &inputs, &mut |outputs| {
+        decode::decode(manifest, classes, outputs, 1.0, &mut Vec::new())?;
+        Shapes::default().read(manifest, outputs, &[])
+    })
+}
+
+/// Runs a network once on values of 0.5, and decodes its outputs.
+///
+/// # Errors
+/// [`WarmUpError`], one clause.
+pub(super) fn run_on_grey(
+    network: &dyn Network,
+    shape: &[usize],
+    read: Read<'_>,
+) -> Result<(), WarmUpError> {
+    let grey = vec![0.5; shape.iter().product()];
+    run_once(network, &[Feed::floats(shape, &grey)], read)
+}
+
+/// Runs a network once, and decodes its outputs.
+///
+/// # Errors
+/// [`WarmUpError`], one clause.
+pub(super) fn run_once(
+    network: &dyn Network,
+    inputs: &[Feed<'_>],
+    read: Read<'_>,
+) -> Result<(), WarmUpError> {
+    let mut decoded = Ok(());
+    let ran = network.infer(inputs, &mut |outputs| decoded = read(outputs));
     ran.map_err(WarmUpError::Run)?;
     decoded.map_err(WarmUpError::Outputs)
 }

@@ -27,9 +27,9 @@ const BACKGROUND: &str = "background";
 pub struct WholeImageModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: StreamNetwork,
-    /// Text encoder, where the model compares pictures with texts.
-    words: Option<TextEncoder>,
+    network: StreamNetwork,
+    /// Where the model compares pictures with texts.
+    text_encoder: Option<TextEncoder>,
 }
 
 /// The picture's place in the input. It is computed before the network runs, so that the outputs
@@ -45,14 +45,14 @@ impl WholeImageModel {
     pub(super) fn new(
         manifest: Arc<Manifest>,
         network: SharedNetwork,
-        words: Option<TextEncoder>,
+        text_encoder: Option<TextEncoder>,
     ) -> Self {
-        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
+        let network = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
-            info: DetectorInfo::of(&manifest, look.network()),
-            look,
+            info: DetectorInfo::of(&manifest, network.shared()),
+            network,
             manifest,
-            words,
+            text_encoder,
         }
     }
 }
@@ -68,7 +68,7 @@ impl Detector for WholeImageModel {
             return Err(self.unsupported());
         }
         let manifest = &self.manifest;
-        let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+        let (_, times) = self.network.run(&frame.picture, &[], &mut |outputs| {
             embedding::decode(&Request::of(manifest, outputs, 0.0), out)
         })?;
         Ok(times)
@@ -82,7 +82,7 @@ impl Detector for WholeImageModel {
     ) -> Result<DetectTimes, DetectError> {
         if logits {
             return Err(self
-                .look
+                .network
                 .failed("it has no logits, because it has no classes"));
         }
         self.embed(frame, out)
@@ -100,7 +100,7 @@ impl Detector for WholeImageModel {
         let picture = &frame.picture;
         let manifest = &self.manifest;
         let place = fitted(picture, manifest)?;
-        let (_, times) = self.look.at(picture, &[], &mut |outputs| {
+        let (_, times) = self.network.run(picture, &[], &mut |outputs| {
             let (score, map) = anomaly::decode(&Request::of(manifest, outputs, 0.0), &place)?;
             *out = Anomaly {
                 score,
@@ -114,8 +114,8 @@ impl Detector for WholeImageModel {
     }
 
     fn embed_text(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
-        match &mut self.words {
-            Some(words) => words.numbers(text),
+        match &mut self.text_encoder {
+            Some(encoder) => encoder.embedding(text),
             None => Err(self.unsupported()),
         }
     }
@@ -143,7 +143,7 @@ impl Detector for WholeImageModel {
             },
             place: &place,
         };
-        let (_, times) = self.look.at(picture, &[], &mut |outputs| {
+        let (_, times) = self.network.run(picture, &[], &mut |outputs| {
             segments::decode(&Request::of(manifest, outputs, 0.0), &params, out)
         })?;
         Ok(times)
@@ -157,7 +157,7 @@ impl Detector for WholeImageModel {
         let picture = &frame.picture;
         let manifest = &self.manifest;
         let place = fitted(picture, manifest)?;
-        let (_, times) = self.look.at(picture, &[], &mut |outputs| {
+        let (_, times) = self.network.run(picture, &[], &mut |outputs| {
             *out = depth::decode(&Request::of(manifest, outputs, 0.0), &place)?;
             Ok(())
         })?;

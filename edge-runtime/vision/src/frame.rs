@@ -82,6 +82,16 @@ pub enum ColorMatrix {
     Bt709,
 }
 
+impl ColorMatrix {
+    /// Weights of red and blue in luma (ITU-R BT.601-7 section 2.5.1, BT.709-6 section 3).
+    pub const fn red_and_blue(self) -> [f64; 2] {
+        match self {
+            Self::Bt601 => [0.299, 0.114],
+            Self::Bt709 => [0.2126, 0.0722],
+        }
+    }
+}
+
 /// One plane of a picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Plane<'a> {
@@ -113,6 +123,16 @@ pub struct Picture {
 }
 
 impl Picture {
+    /// Plane `index` with `rows` of `bytes`; the last row may lack its padding. `None` where the
+    /// plane is shorter.
+    pub fn plane(&self, index: usize, bytes: usize, rows: usize) -> Option<Plane<'_>> {
+        let plane = self.planes.plane(index);
+        let last = rows.saturating_sub(1).checked_mul(plane.stride)?;
+        let needed = last.checked_add(bytes)?;
+        let fits = rows == 0 || (plane.stride >= bytes && plane.data.len() >= needed);
+        fits.then_some(plane)
+    }
+
     /// An RGB picture in its own memory, full range, without padding.
     pub fn rgb(width: u32, height: u32, data: Vec<u8>) -> Self {
         Self {

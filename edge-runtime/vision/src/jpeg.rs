@@ -6,7 +6,7 @@
 
 use image::{ExtendedColorType, RgbImage};
 
-use crate::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane};
+use crate::frame::{Colorimetry, Picture, PixelFormat, Plane};
 
 /// Why a picture can't be converted.
 #[derive(Debug, thiserror::Error)]
@@ -49,12 +49,8 @@ struct Factors {
 }
 
 impl Factors {
-    /// Computed from the luma weights in ITU-R BT.601-7 and BT.709-6.
     fn new(color: Colorimetry) -> Self {
-        let (kr, kb) = match color.matrix {
-            ColorMatrix::Bt601 => (0.299, 0.114),
-            ColorMatrix::Bt709 => (0.2126, 0.0722),
-        };
+        let [kr, kb] = color.matrix.red_and_blue();
         let kg = 1.0 - kr - kb;
         let (luma, chroma, luma_offset) = if color.full_range {
             (1.0, 1.0, 0)
@@ -138,18 +134,12 @@ pub(crate) fn plane(
     bytes: usize,
     rows: usize,
 ) -> Result<Plane<'_>, JpegError> {
-    let plane = picture.planes.plane(index);
-    // The last row may lack its padding.
-    let needed = rows.saturating_sub(1) * plane.stride + bytes;
-    if rows == 0 || (plane.stride >= bytes && plane.data.len() >= needed) {
-        Ok(plane)
-    } else {
-        Err(JpegError::ShortPlane {
-            plane: index,
-            width: picture.width,
-            height: picture.height,
-        })
-    }
+    let plane = picture.plane(index, bytes, rows);
+    plane.ok_or(JpegError::ShortPlane {
+        plane: index,
+        width: picture.width,
+        height: picture.height,
+    })
 }
 
 pub(crate) fn row(plane: Plane<'_>, y: usize, bytes: usize) -> &[u8] {
@@ -212,7 +202,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::frame::OwnedPlanes;
+    use crate::frame::{ColorMatrix, OwnedPlanes};
 
     fn picture(
         size: [u32; 2],

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::Sha256Sum;
 use crate::raw::read_small;
-use crate::replace::replace_text;
+use crate::replace::replace;
 
 /// Largest file with a checksum in bytes: the sum and a long name.
 const MAX_RECORD: u64 = 4096;
@@ -38,12 +38,12 @@ pub(super) fn rename_with_sum(part: &Path, target: &Path, sum: Sha256Sum) -> io:
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let record = record_of(target);
     let earlier = read(&record);
-    replace_text(&format!("{sum}  {name}\n"), &record)?;
+    replace(&record, &[format!("{sum}  {name}\n").as_bytes()])?;
     let renamed = fs::rename(part, target);
     if renamed.is_err() {
         // The earlier file keeps its checksum, if that is known.
         match earlier {
-            Ok(Some(text)) => replace_text(&text, &record)?,
+            Ok(Some(text)) => replace(&record, &[text.as_bytes()])?,
             Ok(None) => fs::remove_file(&record)?,
             Err(_) => {}
         }

@@ -54,22 +54,8 @@ impl Task {
 
     /// Returns its word in a manifest.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ObjectDetection => "object-detection",
-            Self::InstanceSegmentation => "instance-segmentation",
-            Self::KeypointDetection => "keypoint-detection",
-            Self::Classification => "classification",
-            Self::ImageEmbedding => "image-embedding",
-            Self::ImageTextEmbedding => "image-text-embedding",
-            Self::TextReading => "text-reading",
-            Self::SemanticSegmentation => "semantic-segmentation",
-            Self::DepthEstimation => "depth-estimation",
-            Self::GazeEstimation => "gaze-estimation",
-            Self::ZeroShotDetection => "zero-shot-detection",
-            Self::PromptedSegmentation => "prompted-segmentation",
-            Self::AnomalyDetection => "anomaly-detection",
-            Self::ActionRecognition => "action-recognition",
-        }
+    pub fn name(self) -> &'static str {
+        let own = Self::ALL.into_iter().find(|(_, task)| *task == self);
+        own.map_or("", |(name, _)| name)
     }
 }

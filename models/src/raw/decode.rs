@@ -120,9 +120,9 @@ fn strides(raw: &mut RawDecode, errors: &mut FieldErrors) -> Vec<u32> {
 
 /// Reads the function that makes scores of classes.
 fn class_scores(raw: &RawDecode, errors: &mut FieldErrors) -> Option<ClassScores> {
-    errors.choose(
+    errors.choose_given(
         "decode.scores",
-        raw.scores.as_deref().unwrap_or("absent"),
+        raw.scores.as_deref(),
         &[
             ("plain", ClassScores::Plain),
             ("softmax", ClassScores::Softmax),
@@ -157,7 +157,11 @@ fn yolov8_seg(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKin
 fn yolov8_pose(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> {
     const KEY: &str = "decode.keypoints";
     let Some(names) = raw.keypoints.take() else {
-        errors.push(KEY, "absent", "the names of the points, or coco-17");
+        errors.push(
+            KEY,
+            DisplayOrAbsent(None::<&str>),
+            "the names of the points, or coco-17",
+        );
         return None;
     };
     Some(DecodeKind::Yolov8Pose {
@@ -187,9 +191,9 @@ fn nanodet(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> 
         DisplayOrAbsent(raw.reg_max),
         "1 to 64",
     );
-    let cell = errors.choose(
+    let cell = errors.choose_given(
         "decode.cell",
-        raw.cell.as_deref().unwrap_or("absent"),
+        raw.cell.as_deref(),
         &[
             ("corner", CellPoint::Corner),
             ("pixel-centre", CellPoint::PixelCentre),
@@ -205,9 +209,9 @@ fn nanodet(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> 
 }
 
 fn detr(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> {
-    let scores = errors.choose(
+    let scores = errors.choose_given(
         "decode.scores",
-        raw.scores.as_deref().unwrap_or("absent"),
+        raw.scores.as_deref(),
         &[
             ("sigmoid", DetrScores::Sigmoid),
             ("softmax", DetrScores::Softmax),
@@ -257,9 +261,9 @@ fn ctc(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> {
             format!("1 to {MAX_SIDE} pixels"),
         );
     }
-    let blank = errors.choose(
+    let blank = errors.choose_given(
         "decode.blank",
-        raw.blank.as_deref().unwrap_or("absent"),
+        raw.blank.as_deref(),
         &[("first", Blank::First), ("last", Blank::Last)],
     );
     let characters = characters.chars().map(|c| Arc::from(c.to_string()));
@@ -337,9 +341,9 @@ fn actions(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> 
         DisplayOrAbsent(raw.fps),
         "0.1 to 60.0 frames a second",
     );
-    let order = errors.choose(
+    let order = errors.choose_given(
         "decode.order",
-        raw.order.as_deref().unwrap_or("absent"),
+        raw.order.as_deref(),
         &[
             ("frames-first", FrameOrder::FramesFirst),
             ("channels-first", FrameOrder::ChannelsFirst),

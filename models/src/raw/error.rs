@@ -98,10 +98,24 @@ impl FieldErrors {
         word: &str,
         table: &[(&str, T)],
     ) -> Option<T> {
-        let found = table.iter().find(|(name, _)| *name == word);
+        self.choose_given(key, Some(word), table)
+    }
+
+    /// Like [`Self::choose`], for a word that may be absent, which is an error too.
+    pub(super) fn choose_given<T: Copy>(
+        &mut self,
+        key: &str,
+        word: Option<&str>,
+        table: &[(&str, T)],
+    ) -> Option<T> {
+        let found = table.iter().find(|(name, _)| Some(*name) == word);
         if found.is_none() {
             let names: Vec<_> = table.iter().map(|(name, _)| *name).collect();
-            self.push(key, word, names.join(", "));
+            self.push(
+                key,
+                DisplayOrAbsent(word.map(|word| format!("{word:?}"))),
+                names.join(", "),
+            );
         }
         found.map(|(_, value)| *value)
     }

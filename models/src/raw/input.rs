@@ -90,9 +90,9 @@ fn check_fit(at: &str, raw: &RawInput, errors: &mut FieldErrors) -> Option<Fit> 
         return Some(fit);
     }
 
-    let placement = errors.choose(
+    let placement = errors.choose_given(
         &key("placement"),
-        raw.placement.as_deref().unwrap_or("absent"),
+        raw.placement.as_deref(),
         &[
             ("top-left", Placement::TopLeft),
             ("centre", Placement::Centre),

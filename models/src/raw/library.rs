@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::error::{FieldErrors, ManifestError};
-use super::packages::{check_package, check_path, check_sum};
+use super::packages::{check_package, check_path};
+use super::parts::check_sum;
 use super::read_toml;
 use super::shape::RawPackage;
 use crate::registry::library::{LibraryBuild, LibraryManifest, Notice, ONNX_RUNTIME, file_name};

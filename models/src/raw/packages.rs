@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use crate::digest::Sha256Sum;
 use crate::registry::{
     ArchiveFormat, Conversion, MAX_ARCHIVE, MAX_TAKEN, MAX_UNPACKED, RegistryPackage,
 };
 
 use super::error::FieldErrors;
-use super::parts::check_url;
+use super::parts::{check_sum, check_url};
 use super::shape::RawPackage;
 
 /// Longest path in an archive: what a header of a tar holds.
@@ -99,10 +98,4 @@ fn check_range(key: &str, [start, end]: [u64; 2], errors: &mut FieldErrors) -> R
         format!("the first byte and the one after the last, at most {MAX_TAKEN} apart"),
     );
     start..end
-}
-
-pub(super) fn check_sum(key: &str, text: &str, errors: &mut FieldErrors) -> Option<Sha256Sum> {
-    let sum = text.parse().ok();
-    errors.require(sum.is_some(), key, text, "64 hexadecimal digits");
-    sum
 }

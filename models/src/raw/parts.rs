@@ -1,5 +1,6 @@
 //! Checks the files of a model: its network, and the networks and vocabularies beside it.
 
+use crate::digest::Sha256Sum;
 use crate::manifest::{Cover, Fill, LineNetwork, MaskNetwork, ModelFile, Part, Task, TextNetwork};
 
 use super::error::{DisplayOrAbsent, FieldErrors};
@@ -200,18 +201,14 @@ pub(super) fn check_files(raw: Vec<RawFile>, errors: &mut FieldErrors) -> Vec<Mo
     let mut files = Vec::with_capacity(raw.len());
     for (i, file) in raw.into_iter().enumerate() {
         let key = |field: &str| format!("file[{i}].{field}");
-        let sha256 = file.sha256.and_then(|text| {
-            let sum = text.parse().ok();
-            if sum.is_none() {
-                errors.push(key("sha256"), text, "64 hexadecimal digits");
-            }
-            sum
-        });
+        let sha256 = file.sha256.as_deref();
+        let sha256 = sha256.and_then(|text| check_sum(&key("sha256"), text, errors));
         if let Some(text) = &file.url {
             check_url(&key("url"), text, errors);
         }
         if file.url.is_none() && sha256.is_none() {
-            errors.push(key("url"), "absent", "a url, a sha256 or both");
+            let absent = DisplayOrAbsent(None::<&str>);
+            errors.push(key("url"), absent, "a url, a sha256 or both");
         }
         files.push(ModelFile {
             url: file.url,
@@ -253,13 +250,7 @@ fn check_part(key: &str, raw: RawPart, errors: &mut FieldErrors) -> Part {
             OWN_ENDINGS.join(", ")
         ),
     );
-    let sha256 = sha256.and_then(|text| {
-        let sum = text.parse().ok();
-        if sum.is_none() {
-            errors.push(format!("{key}.sha256"), text, "64 hexadecimal digits");
-        }
-        sum
-    });
+    let sha256 = sha256.and_then(|text| check_sum(&format!("{key}.sha256"), &text, errors));
     if let Some(url) = &url {
         check_url(&format!("{key}.url"), url, errors);
     }
@@ -269,6 +260,12 @@ fn check_part(key: &str, raw: RawPart, errors: &mut FieldErrors) -> Part {
         bytes,
         url,
     }
+}
+
+pub(super) fn check_sum(key: &str, text: &str, errors: &mut FieldErrors) -> Option<Sha256Sum> {
+    let sum = text.parse().ok();
+    errors.require(sum.is_some(), key, text, "64 hexadecimal digits");
+    sum
 }
 
 pub(super) fn check_url(key: &str, text: &str, errors: &mut FieldErrors) {

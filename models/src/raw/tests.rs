@@ -278,6 +278,10 @@ fn what_is_unusual_needs_a_threshold() {
     };
     assert_eq!(good.decode.kind, wanted);
     assert!(refused(&odd.replace("threshold = 0.5", "")).contains("`decode.threshold` is absent"));
+    let boxes = odd
+        .replace("\"anomaly\"", "\"detr\"")
+        .replace("threshold = 0.5", "");
+    assert!(refused(&boxes).contains("`decode.scores` is absent, allowed: sigmoid, softmax"));
     assert!(refused(&format!("{odd}deviation = 0.0\n")).contains("`decode.deviation`"));
     assert!(refused(&odd.replace("stretch", "crop")).contains("every pixel"));
 }

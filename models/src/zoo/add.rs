@@ -12,7 +12,7 @@ use crate::digest;
 use crate::download::{self, PullPlan, Trust};
 use crate::manifest::{Manifest, Part};
 use crate::raw;
-use crate::replace::{Leftover, replace_text, temporary};
+use crate::replace::{Leftover, replace, temporary};
 
 use super::error::ZooError;
 use super::resolved::{Resolved, beside, check_sum, recorded_sum, unreadable};
@@ -249,13 +249,15 @@ impl Zoo {
         let earlier = own.exists().then(|| read_text(&own)).transpose()?;
         if let Some(text) = &text {
             // Before its network, which without a manifest could be taken for something else.
-            replace_text(text, &own).map_err(write(&own))?;
+            replace(&own, &[text.as_bytes()]).map_err(write(&own))?;
         }
         if let Err(source) = download::put_in_place(&file.0, &target, sum) {
             // Under its temporary name, the network has not replaced the earlier one.
             if text.is_some() && file.0.exists() {
                 match earlier {
-                    Some(earlier) => replace_text(&earlier, &own).map_err(write(&own))?,
+                    Some(earlier) => {
+                        replace(&own, &[earlier.as_bytes()]).map_err(write(&own))?;
+                    }
                     None => drop(Leftover(own)),
                 }
             }

@@ -23,6 +23,7 @@ use tempfile::TempDir;
 use watchkeeper_models::manifest::{Manifest, Task};
 use watchkeeper_models::onnx::OnnxError;
 use watchkeeper_models::onnx::quantize::{ObservedFile, Origin, Quantizable};
+use watchkeeper_models::replace::replace;
 use watchkeeper_models::{Resolved, Sha256Sum, Zoo};
 use watchkeeper_vision::frame::Picture;
 
@@ -36,7 +37,7 @@ use crate::night_gain::Gamma;
 use crate::pool::{OpenError, OpenRequest};
 use crate::precision::{Precision, calibrated_file};
 use crate::preprocess::Preprocessor;
-use crate::trt::{adopt_engines, availability, replace_file};
+use crate::trt::{adopt_engines, availability};
 
 /// Runs of both networks before they are measured.
 const WARM_UP_RUNS: usize = 3;
@@ -254,7 +255,7 @@ impl<'a> Subject<'a> {
     /// Keeps the network of int8 and its engines; returns its file, which is durable.
     fn keep(&self, candidate: &Aside, network: &[u8]) -> io::Result<PathBuf> {
         let file = calibrated_file(&self.resolved.path);
-        replace_file(&file, &[network])?;
+        replace(&file, &[network])?;
         if let Some(trt) = &self.request.trt
             && let Err(error) = adopt_engines(&candidate.engines, &trt.engine_dir)
         {

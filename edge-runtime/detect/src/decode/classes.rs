@@ -3,7 +3,7 @@
 use watchkeeper_models::manifest::ClassScores;
 
 use super::error::DecodeError;
-use super::request::{Request, sigmoid};
+use super::request::{Request, to_scores};
 
 const FAMILY: &str = "classes";
 
@@ -28,27 +28,8 @@ pub fn decode(
     if !fits || tensor.data.len() != request.classes {
         return Err(request.shape_error(FAMILY, tensor, format!("1x{}", request.classes)));
     }
-    match scores {
-        ClassScores::Plain => out.extend_from_slice(tensor.data),
-        ClassScores::Sigmoid => out.extend(tensor.data.iter().map(|x| sigmoid(*x))),
-        ClassScores::Softmax => {
-            let high = tensor
-                .data
-                .iter()
-                .copied()
-                .fold(f32::NEG_INFINITY, f32::max);
-            out.extend(tensor.data.iter().map(|x| (x - high).exp()));
-            let sum: f32 = out.iter().filter(|x| !x.is_nan()).sum();
-            out.iter_mut().for_each(|x| *x /= sum);
-        }
-    }
-    for score in out.iter_mut() {
-        *score = if score.is_nan() {
-            0.0
-        } else {
-            score.clamp(0.0, 1.0)
-        };
-    }
+    out.extend_from_slice(tensor.data);
+    to_scores(out, scores);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use watchkeeper_models::manifest::{Blank, ClassScores};
 
 use super::error::DecodeError;
-use super::request::{Request, best, sigmoid};
+use super::request::{Request, best, sigmoid, to_unit};
 
 const FAMILY: &str = "ctc";
 
@@ -73,11 +73,7 @@ pub fn decode(
                     1.0 / parts.filter(|x| !x.is_nan()).sum::<f32>()
                 }
             };
-            sum += if score.is_nan() {
-                0.0
-            } else {
-                score.clamp(0.0, 1.0)
-            };
+            sum += to_unit(score);
             count += 1.0;
         }
         before = class;

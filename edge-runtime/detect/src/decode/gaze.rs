@@ -2,7 +2,7 @@
 //! Gaze Estimation in Unconstrained Environments", 2022).
 
 use super::error::DecodeError;
-use super::request::Request;
+use super::request::{Request, mean_bin};
 
 const FAMILY: &str = "gaze";
 
@@ -35,16 +35,7 @@ pub fn decode(
     let sides = bins(request, number)?;
     let mut angles = [0.0; 2];
     for (i, (angle, logits)) in angles.iter_mut().zip(sides).enumerate() {
-        let high = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let (mut sum, mut weighed) = (0.0_f32, 0.0_f32);
-        let mut at = -0.5 * number as f32 * degrees_per_bin;
-        for logit in logits {
-            let share = (logit - high).exp();
-            sum += share;
-            weighed += share * at;
-            at += degrees_per_bin;
-        }
-        *angle = weighed / sum;
+        *angle = (mean_bin(logits) - 0.5 * number as f32) * degrees_per_bin;
         if !angle.is_finite() {
             return Err(DecodeError::NoNumber {
                 family: FAMILY,

@@ -3,9 +3,9 @@
 //! Differentiable Binarization", AAAI 2020, 3.5).
 
 use watchkeeper_models::manifest::LineNetwork;
-use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::Bitmap;
-use watchkeeper_vision::outline::{TurnedRect, min_area_rect};
+use watchkeeper_vision::outline::{TurnedRect, around, min_area_rect};
 
 use super::error::DecodeError;
 use super::request::Request;
@@ -75,8 +75,8 @@ pub fn decode(
         if !request.passes(score) {
             continue;
         }
-        let around = 2.0 * (rect.width + rect.height);
-        let by = rect.width * rect.height * f64::from(network.unclip) / around;
+        let perimeter = 2.0 * (rect.width + rect.height);
+        let by = rect.width * rect.height * f64::from(network.unclip) / perimeter;
         let corners = grown(rect, 2.0 * by)
             .corners()
             .map(|p| Point::new((p.x + 0.5) * scale[0], (p.y + 0.5) * scale[1]));
@@ -99,9 +99,7 @@ fn grown(rect: TurnedRect, by: f64) -> TurnedRect {
 
 /// Mean of the values inside an outline and on it; NaN counts as 0.
 fn mean_within(outline: &[Point], at: impl Fn(usize, usize) -> f32) -> f32 {
-    let Some(span) = span(outline) else {
-        return 0.0;
-    };
+    let span = around(outline);
     let (left, top) = (span.x1 as usize, span.y1 as usize);
     let local: Vec<Point> = outline
         .iter()
@@ -126,16 +124,6 @@ fn mean_within(outline: &[Point], at: impl Fn(usize, usize) -> f32) -> f32 {
     } else {
         0.0
     }
-}
-
-/// The upright bounding box of points.
-pub(crate) fn span(points: &[Point]) -> Option<BBox> {
-    let mut points = points.iter();
-    let first = points.next()?;
-    let start = BBox::new(first.x, first.y, first.x, first.y);
-    Some(points.fold(start, |b, p| {
-        BBox::new(b.x1.min(p.x), b.y1.min(p.y), b.x2.max(p.x), b.y2.max(p.y))
-    }))
 }
 
 /// Height over width from which a line counts as vertical; narrow words stay horizontal.

@@ -8,7 +8,7 @@
 use watchkeeper_models::manifest::CellPoint;
 
 use super::error::DecodeError;
-use super::request::{Request, best, cells, sigmoid};
+use super::request::{Request, best, cells, mean_bin, sigmoid};
 use crate::detection::RawDetection;
 
 const FAMILY: &str = "nanodet";
@@ -70,18 +70,6 @@ pub fn decode(
         }
     }
     Ok(())
-}
-
-/// Mean of a distribution over the bins from 0, given by its logits.
-fn mean_bin(logits: &[f32]) -> f32 {
-    let high = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let (mut sum, mut weighted) = (0.0, 0.0);
-    for (bin, logit) in logits.iter().enumerate() {
-        let weight = (logit - high).exp();
-        sum += weight;
-        weighted += weight * bin as f32;
-    }
-    weighted / sum
 }
 
 #[cfg(test)]

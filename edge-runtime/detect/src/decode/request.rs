@@ -1,6 +1,6 @@
 //! The input of all decoders, and the arithmetic that families share.
 
-use watchkeeper_models::manifest::{DecodeKind, Manifest};
+use watchkeeper_models::manifest::{ClassScores, DecodeKind, Manifest};
 use watchkeeper_vision::geometry::BBox;
 
 use super::error::DecodeError;
@@ -148,8 +148,13 @@ pub(super) fn cells(side: u32, stride: u32) -> usize {
 
 /// The highest score and its index; the first of equals. `None` without scores or when all are NaN.
 pub(super) fn best(scores: &[f32]) -> Option<(usize, f32)> {
+    best_of(scores.iter().copied())
+}
+
+/// Like [`best`], for scores that do not lie side by side.
+pub(super) fn best_of(scores: impl Iterator<Item = f32>) -> Option<(usize, f32)> {
     let mut best = None;
-    for (i, &score) in scores.iter().enumerate() {
+    for (i, score) in scores.enumerate() {
         if best.is_none_or(|(_, high)| score > high) && !score.is_nan() {
             best = Some((i, score));
         }
@@ -159,6 +164,42 @@ pub(super) fn best(scores: &[f32]) -> Option<(usize, f32)> {
 
 pub(super) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
+}
+
+/// Turns values of one place into scores, `0.0..=1.0`; NaN becomes 0.
+pub(super) fn to_scores(values: &mut [f32], scores: ClassScores) {
+    match scores {
+        ClassScores::Plain => {}
+        ClassScores::Sigmoid => values.iter_mut().for_each(|x| *x = sigmoid(*x)),
+        ClassScores::Softmax => {
+            let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            values.iter_mut().for_each(|x| *x = (*x - high).exp());
+            let sum: f32 = values.iter().filter(|x| !x.is_nan()).sum();
+            values.iter_mut().for_each(|x| *x /= sum);
+        }
+    }
+    values.iter_mut().for_each(|x| *x = to_unit(*x));
+}
+
+/// A score within `0.0..=1.0`; 0 for NaN.
+pub(super) fn to_unit(score: f32) -> f32 {
+    if score.is_nan() {
+        0.0
+    } else {
+        score.clamp(0.0, 1.0)
+    }
+}
+
+/// Mean of a distribution over bins from 0, given by its logits; NaN where a logit is.
+pub(super) fn mean_bin(logits: &[f32]) -> f32 {
+    let high = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let (mut sum, mut weighted) = (0.0, 0.0);
+    for (bin, logit) in logits.iter().enumerate() {
+        let weight = (logit - high).exp();
+        sum += weight;
+        weighted += weight * bin as f32;
+    }
+    weighted / sum
 }
 
 pub(super) fn around(cx: f32, cy: f32, w: f32, h: f32) -> [f32; 4] {

@@ -11,7 +11,7 @@ use watchkeeper_vision::mask::Bitmap;
 
 use super::error::DecodeError;
 use super::lattice::{Between, Lattice};
-use super::request::{Request, best, sigmoid};
+use super::request::{Request, best, to_scores};
 use crate::letterbox::Letterbox;
 
 const FAMILY: &str = "segments";
@@ -75,23 +75,7 @@ impl<'a> Grid<'a> {
             let from = out.len();
             let here = self.data.iter().skip(place).step_by(places);
             out.extend(here.take(self.classes));
-            let here = &mut out[from..];
-            if scores == ClassScores::Softmax {
-                let high = here.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                here.iter_mut().for_each(|x| *x = (*x - high).exp());
-                let sum: f32 = here.iter().filter(|x| !x.is_nan()).sum();
-                here.iter_mut().for_each(|x| *x /= sum);
-            }
-            for score in here {
-                if scores == ClassScores::Sigmoid {
-                    *score = sigmoid(*score);
-                }
-                *score = if score.is_nan() {
-                    0.0
-                } else {
-                    score.clamp(0.0, 1.0)
-                };
-            }
+            to_scores(&mut out[from..], scores);
         }
         out
     }

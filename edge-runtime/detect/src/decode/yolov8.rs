@@ -5,7 +5,7 @@
 //! ONNX example in ultralytics/ultralytics `examples/YOLOv8-ONNXRuntime` (layout only).
 
 use super::error::DecodeError;
-use super::request::{Request, around, sigmoid};
+use super::request::{Request, around, best_of, sigmoid};
 use crate::detection::RawDetection;
 use crate::network::Tensor;
 
@@ -111,17 +111,14 @@ pub fn decode(
         if !request.passes(objectness) {
             continue;
         }
-        let mut best = (0, f32::NEG_INFINITY);
-        for class_id in 0..request.classes {
-            let score = field(columns.head + class_id);
-            if score > best.1 {
-                best = (class_id, score);
-            }
-        }
-        let score = objectness * activate(best.1);
-        if score >= request.confidence {
+        let scores = columns.head..columns.head + request.classes;
+        let Some((class_id, score)) = best_of(scores.map(field)) else {
+            continue;
+        };
+        let score = objectness * activate(score);
+        if request.passes(score) {
             let corners = around(field(0), field(1), field(2), field(3));
-            request.push_column(out, corners, score, best.0, i);
+            request.push_column(out, corners, score, class_id, i);
         }
     }
     Ok(())
@@ -202,5 +199,19 @@ mod tests {
     fn infinite_logits_and_sizes_give_no_box() {
         let row = [f32::NAN, 20.0, f32::INFINITY, 8.0, 0.9, 0.1];
         assert!(decoded(&[1, 6, 1], &row, false).is_empty());
+    }
+
+    #[test]
+    fn column_without_a_class_score_gives_no_box_at_any_confidence() {
+        let row = [30.0, 20.0, 10.0, 8.0, f32::NAN, f32::NAN];
+        let outputs = [tensor(&[1, 6, 1], &row)];
+        let column = Column {
+            sigmoid: true,
+            ..Column::default()
+        };
+        let mut out = Vec::new();
+        let request = request(&outputs, 64, 2, 0.0);
+        decode(&request, "yolov8", 1, column, &mut out).expect("right shape");
+        assert!(out.is_empty());
     }
 }

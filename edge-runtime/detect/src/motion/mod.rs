@@ -275,15 +275,12 @@ impl Detector for MotionDetector {
         out.clear();
         let picture = &frame.picture;
         let (width, height) = (picture.width, picture.height);
+        let unusable = DetectError::Picture { width, height };
         if width == 0 || height == 0 {
-            return Err(DetectError::Picture { width, height });
+            return Err(unusable);
         }
         let start = Instant::now();
-        self.small.fill(picture).map_err(|e| DetectError::Backend {
-            model: self.info.model.to_string(),
-            backend: self.info.backend.to_string(),
-            message: e.to_string(),
-        })?;
+        self.small.fill(picture).ok_or(unusable)?;
         let reduced = Instant::now();
         let dt = self.since_last(frame);
         self.clock = Some((frame.id.seq, frame.pts));

@@ -197,14 +197,12 @@ impl Objects {
         for o in &mut self.list {
             o.update(dt, bounds);
         }
-        let known = self.list.len();
         for (i, blob) in blobs.iter().enumerate() {
             if self.owner[i].is_none() && blob.area >= smallest && self.list.len() < MAX_OBJECTS {
                 self.owner[i] = Some(self.list.len());
                 self.list.push(Object::new(blob));
             }
         }
-        debug_assert!(known <= MAX_OBJECTS, "things are bounded");
     }
 
     /// Assigns each object the blob that covers most of it; moving objects choose first.

@@ -29,15 +29,6 @@ pub(super) struct Small {
     sums: Vec<u32>,
 }
 
-/// A plane is shorter than the picture's size says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("plane {plane} has {have} bytes, its size and stride need {need}")]
-pub(super) struct ShortPlane {
-    plane: usize,
-    have: usize,
-    need: usize,
-}
-
 /// Where a channel lies: in a plane, the first sample at `offset`, then one every `step` bytes.
 #[derive(Clone, Copy)]
 struct Samples {
@@ -96,8 +87,9 @@ impl Small {
         ((long + LONG_SIDE / 2) / LONG_SIDE).max(1) as usize
     }
 
-    /// Averages `picture` into the cells; allocates only when the size changes.
-    pub(super) fn fill(&mut self, picture: &Picture) -> Result<(), ShortPlane> {
+    /// Averages `picture` into the cells; allocates only when the size changes. `None` where a
+    /// plane is shorter than the size says.
+    pub(super) fn fill(&mut self, picture: &Picture) -> Option<()> {
         let (pw, ph) = (picture.width as usize, picture.height as usize);
         self.factor = Self::factor_for(picture.width, picture.height);
         self.width = pw.div_ceil(self.factor);
@@ -115,17 +107,12 @@ impl Small {
         if picture.format == PixelFormat::Rgb {
             self.rgb_to_yuv(picture.color.matrix);
         }
-        Ok(())
+        Some(())
     }
 
     /// Averages commute with the matrix, so only cells are converted.
     fn rgb_to_yuv(&mut self, matrix: ColorMatrix) {
-        // Luma weights and the chroma scales that follow from them: ITU-R BT.601 and BT.709,
-        // section on signal form.
-        let (kr, kb) = match matrix {
-            ColorMatrix::Bt601 => (0.299, 0.114),
-            ColorMatrix::Bt709 => (0.2126, 0.0722),
-        };
+        let [kr, kb] = matrix.red_and_blue().map(|weight| weight as f32);
         for ((y, u), v) in self.y.iter_mut().zip(&mut self.u).zip(&mut self.v) {
             let (r, g, b) = (*y, *u, *v);
             let luma = kr * r + (1.0 - kr - kb) * g + kb * b;
@@ -136,24 +123,13 @@ impl Small {
     }
 }
 
-fn channel(picture: &Picture, samples: Samples) -> Result<Channel<'_>, ShortPlane> {
-    let Samples {
-        plane, step, sub, ..
-    } = samples;
-    let [width, height] = [picture.width, picture.height].map(|n| (n as usize).div_ceil(sub));
-    let p = picture.planes.plane(plane);
-    let row = width * step;
-    let need = p.stride.max(row) * height.saturating_sub(1) + row;
-    if p.data.len() < need || (p.stride < row && height > 1) {
-        return Err(ShortPlane {
-            plane,
-            have: p.data.len(),
-            need,
-        });
-    }
-    Ok(Channel {
-        data: p.data,
-        stride: p.stride,
+fn channel(picture: &Picture, samples: Samples) -> Option<Channel<'_>> {
+    let [width, height] =
+        [picture.width, picture.height].map(|n| (n as usize).div_ceil(samples.sub));
+    let plane = picture.plane(samples.plane, width * samples.step, height)?;
+    Some(Channel {
+        data: plane.data,
+        stride: plane.stride,
         width,
         height,
         samples,

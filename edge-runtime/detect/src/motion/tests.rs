@@ -448,6 +448,6 @@ fn empty_and_short_pictures_are_refused_and_the_next_is_taken() {
     assert!(matches!(refused, Err(DetectError::Picture { .. })));
     frame.picture.width = 64;
     let refused = s.detector.detect(&frame, &params, &mut out);
-    assert!(matches!(refused, Err(DetectError::Backend { .. })));
+    assert!(matches!(refused, Err(DetectError::Picture { .. })));
     s.rest(2);
 }

@@ -8,13 +8,13 @@
 //! - At most [`MAX_FILES`] engines and as many refusals are kept; the oldest are deleted. So are
 //!   files that an ended process left half-written, after [`MAX_WRITING`].
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use watchkeeper_models::Sha256Sum;
+use watchkeeper_models::replace::replace;
 
 use super::probe::TrtFacts;
 use crate::precision::Precision;
@@ -225,26 +225,10 @@ fn unwrap(file: &[u8]) -> Option<&[u8]> {
     (Sha256Sum::of(engine).to_string().as_bytes() == sum).then_some(engine)
 }
 
-/// Writes a file whole: beside its place first, then renamed; durable on return.
-pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    // Its random name, because two processes may build the same engine.
-    let mut temporary = tempfile::Builder::new();
-    temporary
-        .suffix(".tmp")
-        .permissions(Permissions::from_mode(0o644));
-    let mut file = temporary.tempfile_in(folder)?;
-    parts.iter().try_for_each(|part| file.write_all(part))?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|failed| failed.error)?;
-    File::open(folder)?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use proptest::prelude::*;
 
     use super::*;

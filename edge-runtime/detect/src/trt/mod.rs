@@ -17,7 +17,7 @@ pub mod probe;
 mod settings;
 
 pub use build::BuildProgress;
-pub(crate) use cache::{adopt_engines, replace as replace_file};
+pub(crate) use cache::adopt_engines;
 pub use engine::{NAME, TrtNetwork};
 pub use probe::{TrtFacts, availability};
 pub use settings::{StopFlag, TrtSettings};

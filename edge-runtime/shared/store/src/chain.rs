@@ -1,9 +1,9 @@
 //! Chains of records by hash.
 //!
-//! `hash(n) = SHA-256( hex(hash(n-1)) ++ canonical(n)
-//! )`. `canonical` is the record as JSON without its field `hash`, with keys sorted by their bytes
-//! and no white space. The hash before the first record is 64 zeros. The chain shows accidents, and
-//! tampering by those who can't recompute it; it is not a signature.
+//! `hash(n) = SHA-256(hex(hash(n-1)) ++ canonical(n))`, where `canonical` is the record as JSON
+//! without its field `hash`, with keys sorted by their bytes and no white space. The hash before
+//! the first record is 64 zeros. The chain shows accidents, and tampering by those who can't
+//! recompute it; it is not a signature.
 
 use std::{fmt, io};
 

@@ -1,8 +1,8 @@
 //! Opening a store in any state.
 //!
 //! A run that ended by a kill or a power cut is not damage: redb returns to its last durable
-//! commit. The rest is a ladder; the second rung is used only after *damage*, not after a refusal
-//! of the system or a newer version ([`crate::format`]):
+//! commit. Of these steps, the second is taken only after *damage*, not after a refusal of the
+//! system or a newer version ([`crate::format`]):
 //!
 //! 1. Open; redb proves the checksum of every page, and every record is read.
 //! 2. Set the data folder aside, start empty, and copy records that can be read and prove
@@ -23,6 +23,7 @@ use crate::error::StoreError;
 use crate::format;
 use crate::guard::{self, StoreFault, fault_to_error};
 use crate::lock::FolderLock;
+use crate::newer::NewerFormat;
 use crate::options::Options;
 use crate::private_folder::{make_private, sync_names};
 use crate::record::{self, BadRecord};
@@ -105,8 +106,26 @@ impl OpenReport {
         }
     }
 
+    /// Reads and adds every record of the database in `data`, up to one that a newer version wrote.
+    pub(crate) fn count(
+        &mut self,
+        db: &Database,
+        data: &Path,
+    ) -> Result<Option<NewerFormat>, redb::Error> {
+        for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
+            let (full, raw) = item?;
+            match record::decode(full.value(), raw.value()) {
+                Err(BadRecord::Newer(found)) => {
+                    return Ok(Some(newer_record(data, full.value(), found)));
+                }
+                decoded => self.add(full.value(), decoded),
+            }
+        }
+        Ok(None)
+    }
+
     /// Adds the record at the key `full` of the table.
-    pub(crate) fn add(&mut self, full: &[u8], decoded: Result<&[u8], BadRecord>) {
+    fn add(&mut self, full: &[u8], decoded: Result<&[u8], BadRecord>) {
         match decoded {
             Ok(number) if full == BATCHES => {
                 self.batches = witness::number(number).unwrap_or_default();
@@ -181,7 +200,7 @@ pub(crate) fn check_free(path: &Path, needed: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Climbs the ladder, then compacts where it is worth it.
+/// Takes the steps of this module, then compacts where it is worth it.
 pub(crate) fn open(
     root: &Path,
     options: &Options,
@@ -189,7 +208,7 @@ pub(crate) fn open(
     let data = root.join("data");
     format::check(root)?;
     finish_interrupted(root, &data).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
-    let (mut db, mut report) = ladder(root, &data, options)?;
+    let (mut db, mut report) = open_or_restart(root, &data, options)?;
     sync_dir(&data)?;
     format::mark(root)?;
 
@@ -212,7 +231,7 @@ pub(crate) fn open(
             Err(fault) => {
                 tracing::warn!(path = %data.display(), ?fault, "store could not be compacted");
                 close(db);
-                let (reopened, mut checked) = ladder(root, &data, options)?;
+                let (reopened, mut checked) = open_or_restart(root, &data, options)?;
                 if checked.outcome.is_clean() {
                     checked.outcome = report.outcome;
                 }
@@ -235,7 +254,7 @@ fn is_worth_it(on_disk: u64, live: u64, options: &Options) -> bool {
     on_disk > options.compact_floor_bytes && on_disk as f64 > options.compact_ratio * live as f64
 }
 
-fn ladder(
+fn open_or_restart(
     root: &Path,
     data: &Path,
     options: &Options,
@@ -336,24 +355,13 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Sto
     }
     let mut report = OpenReport::empty();
     forget_cached(&file).map_err(StoreFault::Io)?;
-    let mut newer = None;
-    let db = guard::call(|| {
+    let (db, newer) = guard::call(|| {
         let db = Builder::new()
             .set_cache_size(options.cache_bytes())
             .set_check_integrity_on_open(true)
             .open(&file)?;
-        for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
-            let (full, raw) = item?;
-            let full = full.value();
-            match record::decode(full, raw.value()) {
-                Err(BadRecord::Newer(found)) => {
-                    newer = Some(newer_record(data, full, found));
-                    break;
-                }
-                decoded => report.add(full, decoded),
-            }
-        }
-        Ok(db)
+        let newer = report.count(&db, data)?;
+        Ok((db, newer))
     })?;
     if let Some(newer) = newer {
         close(db);

@@ -15,7 +15,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns [`Self::cache_bytes`] as redb wants it.
+    /// Returns [`Self::cache_bytes`] as redb takes it.
     pub(crate) fn cache_bytes(&self) -> usize {
         usize::try_from(self.cache_bytes).unwrap_or(usize::MAX)
     }

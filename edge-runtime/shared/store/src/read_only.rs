@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database, ReadableDatabase, ReadableTable};
+use redb::{Builder, Database};
 
 use crate::batch::{Batch, Keyspace};
 use crate::error::StoreError;
@@ -19,8 +19,7 @@ use crate::guard::{self, StoreFault, fault_to_error};
 use crate::open::{OpenOutcome, OpenReport};
 use crate::options::Options;
 use crate::overlay::{EndSwitch, Overlay};
-use crate::record::{self, BadRecord};
-use crate::table::{FILE, RECORDS, newer_record};
+use crate::table::{FILE, RECORDS};
 use crate::{Page, Store, format, lock, reads, witness};
 
 #[derive(Debug)]
@@ -137,8 +136,7 @@ fn read(data: &Path, file: Option<File>, options: &Options) -> Result<Read, Stor
     let overlay = Overlay::new(file).map_err(StoreFault::Io)?;
     let end = overlay.end_switch();
     let mut report = OpenReport::empty();
-    let mut newer = None;
-    let db = guard::call(|| {
+    let (db, newer) = guard::call(|| {
         let db = Builder::new()
             .set_cache_size(options.cache_bytes())
             .set_check_integrity_on_open(true)
@@ -148,17 +146,8 @@ fn read(data: &Path, file: Option<File>, options: &Options) -> Result<Read, Stor
             transaction.open_table(RECORDS)?;
             transaction.commit()?;
         }
-        for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
-            let (full, raw) = item?;
-            match record::decode(full.value(), raw.value()) {
-                Err(BadRecord::Newer(found)) => {
-                    newer = Some(newer_record(data, full.value(), found));
-                    break;
-                }
-                decoded => report.add(full.value(), decoded),
-            }
-        }
-        Ok(db)
+        let newer = report.count(&db, data)?;
+        Ok((db, newer))
     })?;
     match newer {
         Some(newer) => Err(StoreFault::Newer(newer)),

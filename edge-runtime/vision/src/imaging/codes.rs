@@ -7,6 +7,7 @@ use image::GrayImage;
 use rxing::qrcode::QRCodeWriter;
 use rxing::{BarcodeFormat, EncodeHints, Writer};
 
+mod aztec;
 mod bars;
 mod extent;
 mod matrix;

@@ -25,8 +25,11 @@ const MIN_LINES: usize = 2;
 /// Lines that must agree on a text of a format with one check digit, or none.
 const MIN_LINES_UNCHECKED: usize = 3;
 
-/// Least number of characters of a text without a check digit.
+/// Least number of characters of a text without a check digit, and without start and stop.
 const MIN_CHARACTERS: usize = 4;
+
+/// Characters of Codabar. With start and stop, the library returns places in this list.
+const CODABAR: &[u8; 20] = b"0123456789-$:/.+ABCD";
 
 /// Modules of a quiet zone where one is asked for.
 const QUIET_MODULES: f64 = 5.0;
@@ -130,6 +133,7 @@ impl Decoder {
         let hints = DecodeHints {
             TryHarder: Some(true),
             PossibleFormats: Some(HashSet::from(FORMATS)),
+            ReturnCodabarStartEnd: Some(true),
             ..DecodeHints::default()
         };
         let reader = MultiFormatOneDReader::new(&hints);
@@ -142,11 +146,24 @@ impl Decoder {
         let [from, to, ..] = found.getPoints() else {
             return None;
         };
-        let (format, text) = (*found.getBarcodeFormat(), found.getText());
+        let format = *found.getBarcodeFormat();
         let ends = [f64::from(from.x), f64::from(to.x)];
-        let is_long = has_checksum(format) || text.chars().count() >= MIN_CHARACTERS;
-        (is_long && has_quiet_zones(row, format, ends)).then(|| (format, text.to_owned(), ends))
+        let (text, marks) = match format {
+            BarcodeFormat::CODABAR => (codabar(found.getText()), 2),
+            _ => (found.getText().to_owned(), 0),
+        };
+        let is_long = has_checksum(format) || text.chars().count() >= MIN_CHARACTERS + marks;
+        (is_long && has_quiet_zones(row, format, ends)).then_some((format, text, ends))
     }
+}
+
+/// The text whose characters are these places in [`CODABAR`].
+fn codabar(places: &str) -> String {
+    let character = |place: char| match CODABAR.get(place as usize) {
+        Some(character) => char::from(*character),
+        None => place,
+    };
+    places.chars().map(character).collect()
 }
 
 /// Whether a format has more than one digit that checks the others, or as many bars as EAN-13.

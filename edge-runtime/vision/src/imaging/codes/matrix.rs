@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use image::{GrayImage, Luma};
+use image::{GrayImage, Luma, imageops};
 use rxing::aztec::AztecReader;
 use rxing::common::HybridBinarizer;
 use rxing::datamatrix::DataMatrixReader;
@@ -13,6 +13,7 @@ use rxing::pdf417::PDF417Reader;
 use rxing::qrcode::cpp_port::QrReader;
 use rxing::{BarcodeFormat, BinaryBitmap, DecodeHints, Luma8LuminanceSource, RXingResult};
 
+use super::aztec;
 use super::reading::{Code, guarded};
 use crate::geometry::{BBox, Point};
 use crate::outline;
@@ -47,6 +48,7 @@ pub(super) fn take_codes(grey: &mut GrayImage) -> Vec<Code> {
     rest.take(&mut data_matrix, &[BarcodeFormat::DATA_MATRIX]);
     let mut aztec = GenericMultipleBarcodeReader::new(AztecReader);
     rest.take(&mut aztec, &[BarcodeFormat::AZTEC]);
+    rest.take_aztec_anywhere();
     let mut pdf417 = GenericMultipleBarcodeReader::new(PDF417Reader);
     rest.take(&mut pdf417, &[BarcodeFormat::PDF_417]);
     rest.codes
@@ -63,6 +65,28 @@ struct Rest<'a> {
 impl Rest<'_> {
     fn take(&mut self, reader: &mut impl MultipleBarcodeReader, formats: &[BarcodeFormat]) {
         let found = read(self.bitmap.as_mut(), reader, formats);
+        self.keep(found);
+    }
+
+    /// Takes Aztec codes that are not in the middle of the picture.
+    fn take_aztec_anywhere(&mut self) {
+        let squares = guarded(|| {
+            let bitmap = self.bitmap.as_ref()?;
+            Some(aztec::squares(bitmap.get_black_matrix()))
+        });
+        for [x, y, side] in squares.unwrap_or_default() {
+            let part = imageops::crop_imm(&*self.grey, x, y, side, side).to_image();
+            let mut reader = GenericMultipleBarcodeReader::new(AztecReader);
+            let mut part = bitmap(&part);
+            let mut found = read(part.as_mut(), &mut reader, &[BarcodeFormat::AZTEC]);
+            for code in &mut found {
+                code.bbox = code.bbox.moved(x.into(), y.into());
+            }
+            self.keep(found);
+        }
+    }
+
+    fn keep(&mut self, found: Vec<Code>) {
         if found.is_empty() {
             return;
         }

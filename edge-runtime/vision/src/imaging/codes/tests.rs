@@ -51,6 +51,28 @@ fn a_bar_code_is_read_and_is_as_high_as_its_bars() {
 }
 
 #[test]
+fn aztec_code_is_read_where_it_stands() {
+    let made = MultiFormatWriter.encode("Halle 2", &BarcodeFormat::AZTEC, 0, 0);
+    let Ok(matrix) = made else {
+        panic!("no Aztec code")
+    };
+    let row = |y| (0..matrix.getWidth()).map(|x| matrix.get(x, y)).collect();
+    let rows: Vec<Vec<bool>> = (0..matrix.getHeight()).map(row).collect();
+    let code = picture(&rows, [4, 4], 12);
+    for (x, y) in [(140_u32, 100_u32), (5, 8), (230, 160)] {
+        let mut scene = GrayImage::from_pixel(360, 280, Luma([150]));
+        image::imageops::replace(&mut scene, &code, x.into(), y.into());
+        let found = codes(&scene);
+        assert_eq!(found.len(), 1, "{x} {y}: {found:?}");
+        assert_eq!(found[0].text, "Halle 2");
+        let [left, top] = [x, y].map(|corner| f64::from(corner) + 12.0);
+        let near = |is: f64, wanted: f64| (is - wanted).abs() <= 6.0;
+        let bbox = found[0].bbox;
+        assert!(near(bbox.x1, left) && near(bbox.y1, top), "{bbox:?}");
+    }
+}
+
+#[test]
 fn nothing_is_read_where_nothing_is() {
     assert!(codes(&GrayImage::new(64, 64)).is_empty());
     assert!(qr_codes(&GrayImage::new(0, 0)).is_empty());
@@ -138,7 +160,7 @@ const CLEAR: Label = Label {
 };
 
 /// A text of each format that the writer has.
-const TEXTS: [(BarcodeFormat, &str); 8] = [
+const TEXTS: [(BarcodeFormat, &str); 9] = [
     (BarcodeFormat::EAN_13, "4006381333931"),
     (BarcodeFormat::UPC_A, "890444000335"),
     (BarcodeFormat::EAN_8, "96385074"),
@@ -147,6 +169,7 @@ const TEXTS: [(BarcodeFormat, &str); 8] = [
     (BarcodeFormat::CODE_93, "DOCK7"),
     (BarcodeFormat::CODE_128, "Dock 7"),
     (BarcodeFormat::ITF, "30712345"),
+    (BarcodeFormat::CODABAR, "A3071-25B"),
 ];
 
 fn texts(picture: &GrayImage) -> Vec<String> {
