@@ -14,7 +14,7 @@ pub(crate) fn temporary(of: &Path) -> PathBuf {
 /// replaced.
 ///
 /// # Errors
-/// The system's; the earlier file is then still there, unless only the folder was not synced.
+/// The system's. The earlier file then remains, except after a failed sync of the folder.
 pub fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let folder = path
         .parent()

@@ -259,7 +259,8 @@ impl Detector for PromptedSegmenter {
                 |feeds, read| infer(&self.decoder, feeds, read),
                 |mask| out.push(mask),
             );
-            let [infer, postprocess] = ran.map_err(|message| self.encoder.failed(message))?;
+            let [infer, postprocess] =
+                ran.map_err(|message| self.decoder.failed(&self.manifest.name, message))?;
             times.infer += infer;
             times.postprocess += postprocess;
         }

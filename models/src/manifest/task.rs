@@ -34,28 +34,41 @@ pub enum Task {
 }
 
 impl Task {
-    /// All tasks, by their words in a manifest.
-    pub const ALL: [(&'static str, Self); 14] = [
-        ("object-detection", Self::ObjectDetection),
-        ("instance-segmentation", Self::InstanceSegmentation),
-        ("keypoint-detection", Self::KeypointDetection),
-        ("classification", Self::Classification),
-        ("image-embedding", Self::ImageEmbedding),
-        ("image-text-embedding", Self::ImageTextEmbedding),
-        ("text-reading", Self::TextReading),
-        ("semantic-segmentation", Self::SemanticSegmentation),
-        ("depth-estimation", Self::DepthEstimation),
-        ("gaze-estimation", Self::GazeEstimation),
-        ("zero-shot-detection", Self::ZeroShotDetection),
-        ("prompted-segmentation", Self::PromptedSegmentation),
-        ("anomaly-detection", Self::AnomalyDetection),
-        ("action-recognition", Self::ActionRecognition),
+    pub const ALL: [Self; 14] = [
+        Self::ObjectDetection,
+        Self::InstanceSegmentation,
+        Self::KeypointDetection,
+        Self::Classification,
+        Self::ImageEmbedding,
+        Self::ImageTextEmbedding,
+        Self::TextReading,
+        Self::SemanticSegmentation,
+        Self::DepthEstimation,
+        Self::GazeEstimation,
+        Self::ZeroShotDetection,
+        Self::PromptedSegmentation,
+        Self::AnomalyDetection,
+        Self::ActionRecognition,
     ];
 
     /// Returns its word in a manifest.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        let own = Self::ALL.into_iter().find(|(_, task)| *task == self);
-        own.map_or("", |(name, _)| name)
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ObjectDetection => "object-detection",
+            Self::InstanceSegmentation => "instance-segmentation",
+            Self::KeypointDetection => "keypoint-detection",
+            Self::Classification => "classification",
+            Self::ImageEmbedding => "image-embedding",
+            Self::ImageTextEmbedding => "image-text-embedding",
+            Self::TextReading => "text-reading",
+            Self::SemanticSegmentation => "semantic-segmentation",
+            Self::DepthEstimation => "depth-estimation",
+            Self::GazeEstimation => "gaze-estimation",
+            Self::ZeroShotDetection => "zero-shot-detection",
+            Self::PromptedSegmentation => "prompted-segmentation",
+            Self::AnomalyDetection => "anomaly-detection",
+            Self::ActionRecognition => "action-recognition",
+        }
     }
 }

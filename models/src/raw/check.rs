@@ -29,7 +29,8 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
         &raw.name,
         "1 to 64 of a-z, 0-9, `-`, `_` and `.`",
     );
-    let task = errors.choose("task", &raw.task, &Task::ALL);
+    let tasks = Task::ALL.map(|task| (task.name(), task));
+    let task = errors.choose("task", &raw.task, &tasks);
     let files = check_files(raw.file, errors);
     let packages = check_packages(raw.package, errors);
     let input = check_input("input", &raw.input, errors);

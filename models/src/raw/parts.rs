@@ -8,7 +8,7 @@ use super::input::{MAX_SIDE, check_input};
 use super::shape::{RawFile, RawLines, RawMasks, RawPart, RawText};
 
 /// Endings of the models folder's own files.
-const OWN_ENDINGS: [&str; 5] = [".toml", ".sha256", ".part", ".etag", ".adding"];
+const OWN_ENDINGS: [&str; 6] = [".toml", ".sha256", ".part", ".etag", ".adding", ".tmp"];
 /// Tokens of CLIP's vocabulary, in all its sizes.
 const USUAL_TOKENS: u16 = 49_408;
 /// Every byte within and at the end of a word, and the marks of beginning and end: the tokens
