@@ -153,6 +153,10 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Query,
         {
             (reader.query, reader.order) = (before, order);
             not_understood.push(reader.phrase(taken));
+        } else if taken > 0 && leaves_no_time(&reader.query) {
+            let phrase = reader.phrase(taken);
+            let remedy = format!("{phrase:?} leaves no time; change one of the bounds");
+            return Err(ArchiveError::field("words", text, remedy));
         } else if taken > 0 {
             understood += 1;
         } else if !is_filler(&word.lower) {
@@ -187,10 +191,13 @@ fn is_filler(word: &str) -> bool {
     FILLERS.contains(&word) || ENTRIES.contains(&word)
 }
 
-/// Whether a condition got a second value, or no time is left. A query has one of each kind, joined
-/// by "and".
+fn leaves_no_time(query: &Query) -> bool {
+    let span = query.since.zip(query.until);
+    span.is_some_and(|(since, until)| since >= until)
+}
+
+/// Whether a condition got a second value. A query has one of each kind, joined by "and".
 fn contradicts(before: &Query, after: &Query) -> bool {
-    let span = after.since.zip(after.until);
     differs(before.class.as_ref(), &after.class)
         || differs(before.camera.as_ref(), &after.camera)
         || differs(before.zone.as_ref(), &after.zone)
@@ -202,7 +209,6 @@ fn contradicts(before: &Query, after: &Query) -> bool {
         || differs(before.retention.as_ref(), &after.retention)
         || differs(before.since.as_ref(), &after.since)
         || differs(before.until.as_ref(), &after.until)
-        || span.is_some_and(|(since, until)| since >= until)
 }
 
 fn differs<T: PartialEq>(before: Option<&T>, after: &Option<T>) -> bool {
@@ -323,7 +329,8 @@ impl Reader<'_> {
         }
         let limit = self.word(1).parse().ok();
         let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
-        let is_end = |word| ENTRIES.contains(&word) || ["", "in", "from", "at"].contains(&word);
+        let ends = ["", "in", "from", "at", "until", "since", "before", "after"];
+        let is_end = |word| ENTRIES.contains(&word) || ends.contains(&word);
         let is_counted = self.is_counted(2) || is_end(self.word(2));
         let order = match self.word(0) {
             "last" => Some(Order::Newest),
@@ -548,6 +555,7 @@ mod tests {
         for (text, limit, order) in [
             ("the last 5 photos", 5, Order::Newest),
             ("newest 3", 3, Order::Newest),
+            ("newest 5 until 20 November 2026", 5, Order::Newest),
             ("newest 3 in deliveries", 3, Order::Newest),
             ("the oldest 20 clips at the gate", 20, Order::Oldest),
             ("last 5 cars", 5, Order::Newest),
@@ -846,10 +854,15 @@ mod tests {
             ("cars newest and largest first", "\"largest first\" is"),
             ("newest and oldest cars", "\"oldest\" is"),
             ("protected and unprotected cars", "\"unprotected\" is"),
-            ("cars since today, before today", "\"before today\" is"),
         ] {
             assert_refused(text, words);
         }
+        let refused = read("cars since today, before today", &known(), &now()).unwrap_err();
+        let refused = refused.to_string();
+        assert!(
+            refused.contains("\"before today\" leaves no time"),
+            "{refused}"
+        );
     }
 
     #[test]

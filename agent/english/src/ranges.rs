@@ -94,11 +94,23 @@ fn pair(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
     // The first one may be within a period: "from the day before yesterday to today".
     let is_joint = |at: &usize| words.get(*at).is_some_and(|word| one_of(joints, word));
     let mut places = (begin + 1..=begin + MAX_WORDS).filter(is_joint);
-    places.find_map(|joint| pair_around(words, begin, joint, now))
+    let found = places.find_map(|joint| pair_around(words, begin, joint, now));
+    found.map(|(from, until, end)| {
+        let (from, until) = (Some(from), Some(until));
+        (Range { from, until }, end)
+    })
 }
 
-/// Reads the begin and the end of a pair around the word at `joint`.
-fn pair_around(words: &[&str], begin: usize, joint: usize, now: &Zoned) -> Option<(Range, usize)> {
+/// Reads the begin and the end of a pair around the word at `joint`, and the place behind it.
+///
+/// Only "from", "since" and "between" join periods of two units: "of last week until Friday" may
+/// mean the Friday of that week.
+fn pair_around(
+    words: &[&str],
+    begin: usize,
+    joint: usize,
+    now: &Zoned,
+) -> Option<(Zoned, Zoned, usize)> {
     let last = match words.get(joint + 1) {
         Some(&"now") => Period {
             from: now.clone(),
@@ -125,10 +137,23 @@ fn pair_around(words: &[&str], begin: usize, joint: usize, now: &Zoned) -> Optio
         })
         .filter(is_before)
     };
+    // In "the best 5 until 20 November 2026" the 5 is no day.
+    let is_day = begin > 0 || words.get(joint) == Some(&"to");
     let completed = || completed(words, begin..joint, joint + 1..last.end, now);
+    let completed = || is_day.then(completed).flatten();
     let first = read.or_else(completed).or_else(earlier)?;
-    let (from, until) = (Some(first.from), Some(until));
-    (from < until).then_some((Range { from, until }, last.end))
+    let is_led = begin > 0 && one_of("from|since|between", words.first()?);
+    let is_one_unit = last.from == *now || longest_unit(&first) == longest_unit(&last);
+    let is_read = (is_led || is_one_unit) && first.from < until;
+    is_read.then_some((first.from, until, last.end))
+}
+
+/// The place of the longest unit that a period reaches, among days, weeks, months and years. A day
+/// may have 25 hours.
+fn longest_unit(period: &Period) -> usize {
+    let seconds = period.until.timestamp().as_second() - period.from.timestamp().as_second();
+    let longest = [1, 7, 31].map(|days| (days * 24 + 1) * 3600);
+    longest.iter().filter(|longest| seconds > **longest).count()
 }
 
 /// Reads two periods of which one begins where the other ends: `yesterday and today`, or behind a
@@ -429,6 +454,17 @@ mod tests {
                 "between 2016 by day and 2017",
                 "unread between 2016 by day and 2017",
             ),
+            (
+                "5 until 20 november 2026",
+                "unread 5 until 20 november 2026",
+            ),
+            (
+                "of last week until friday",
+                "2026-11-16 2026-11-23 until friday",
+            ),
+            ("last week to friday", "2026-11-16 2026-11-23 to friday"),
+            ("from last week until friday", "2026-11-16 2026-11-28"),
+            ("yesterday until now", "2026-11-27 now"),
             ("from 2023 on", "2023-01-01 -"),
             ("from 2023 on by month", "2023-01-01 - by month"),
             ("from 2023 on a sheet", "2023-01-01 2024-01-01 on a sheet"),

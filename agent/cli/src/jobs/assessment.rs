@@ -99,9 +99,8 @@ impl Assessment {
                 counted(repairs, "fault")
             ),
             _ => format!(
-                "{} without a repair, beside {}",
-                counted(left, "fault"),
-                counted(repairs, "repair")
+                "{} can't be repaired, {repairs} can",
+                counted(left, "fault")
             ),
         };
         let repairs = self.changes.iter();

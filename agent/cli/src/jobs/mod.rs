@@ -181,10 +181,11 @@ impl JobCommands {
             return self.create_and_run(plan, &text, Some(planned), &args.output, out);
         }
         out.object(&plan);
+        // The output in JSON is the plan alone; `job validate` gives its faults in JSON.
         if !out.is_json() {
             out.page(show::yaml(&plan)?.trim_end());
+            self.assess(Some(&plan), Vec::new()).note(out);
         }
-        self.assess(Some(&plan), Vec::new()).note(out);
         statistics::print_expected(&plan, &self.jobs, out)
     }
 

@@ -56,7 +56,7 @@ impl Words {
         let duplicates = self.duplicate_sets();
         let order = self.shown_order();
         self.read_last_as_newest(names);
-        let choice = self.choice(order, names);
+        let choice = self.choice(order, names, &conditions);
         let best = choice.map(|choice| {
             let order = choice.order.or(order).unwrap_or("quality");
             (choice.count.unwrap_or(FEW), order)
@@ -315,6 +315,7 @@ impl Words {
         &mut self,
         shown: Option<&'static str>,
         names: &KnownNames,
+        conditions: &Conditions,
     ) -> Option<Choice> {
         let order = ORDERS.iter().find_map(|(word, order)| {
             let place = self.find(&[word])?;
@@ -322,7 +323,7 @@ impl Words {
             (!self.puts_objects_first(place)).then_some((place, order))
         });
         let Some((place, order)) = order else {
-            return self.kept_number(names);
+            return self.kept_number(names, conditions);
         };
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
@@ -358,7 +359,7 @@ impl Words {
         let kept = choice
             .count
             .is_none()
-            .then(|| self.kept_number(names))
+            .then(|| self.kept_number(names, conditions))
             .flatten();
         Some(kept.map_or(choice, |kept| Choice { order, ..kept }))
     }
@@ -400,8 +401,9 @@ impl Words {
     }
 
     /// A number without a word for the best: `keep 5`, `a photo per day`, `two of each` or `5
-    /// photos`, perhaps behind "at most".
-    fn kept_number(&mut self, names: &KnownNames) -> Option<Choice> {
+    /// photos`, perhaps behind "at most". Beside a condition with a number, or behind "and", a bare
+    /// "at most 8" may bound something else.
+    fn kept_number(&mut self, names: &KnownNames, conditions: &Conditions) -> Option<Choice> {
         let is_of_each = |place: usize, noun: usize| {
             let behind = place + 1 + noun;
             let is_of = self.is_one(behind, &["of", "from", "for", "in"]);
@@ -425,7 +427,10 @@ impl Words {
             let count = self.get(place).and_then(number);
             let one = (is_noun && is_each && self.stands(place, &["a"])).then_some(1);
             // "Newest first, at most 20".
-            let is_limit = self.get(place + 1).is_none() && limit(place).is_some();
+            let is_bare = self.get(place + 1).is_none() && !conditions.bounds_a_number();
+            let joints = ["and", "or", "but", "to"];
+            let is_free = |length: usize| !self.is_after(place, length + 1, &joints);
+            let is_limit = is_bare && limit(place).is_some_and(is_free);
             let is_wanted = is_limit || is_noun && self.is_wanted(place);
             let is_read = is_each || is_kept(place) || is_wanted;
             count

@@ -76,6 +76,17 @@ impl Conditions {
         self.min_sharpness = Some(Some(least));
     }
 
+    /// Returns whether a test has a number, whose other bound "at most 8" may be.
+    pub(super) fn bounds_a_number(&self) -> bool {
+        let is_said = |least: f64| (least - SHARP).abs() > f64::EPSILON;
+        self.tests.iter().any(|test| test.comparison != "is")
+            || self
+                .shown
+                .iter()
+                .any(|shown| !shown.is_any() && !shown.is_none())
+            || self.least_sharpness().is_some_and(is_said)
+    }
+
     /// Conditions of metadata or of scores, as `filter` takes them.
     pub(super) fn texts(&self, of_scores: bool) -> Vec<String> {
         let of_kind = |test: &&Test| SCORES.contains(&test.field) == of_scores;
@@ -215,7 +226,8 @@ impl Words {
             };
             (sense, end) = (next_sense, next);
         }
-        if self.may_deny_more(place, end, known, all) {
+        let denies = !sense.is_wanted || self.is_in(place, EXCEPTIONS);
+        if denies && self.may_deny_more(place, end, known, all) {
             return None;
         }
         if let Some((noun, at)) = self.unread_noun(end, sense, known) {
@@ -232,7 +244,8 @@ impl Words {
     }
 
     /// Returns whether something stands behind a condition that a negation at `place` denies, and
-    /// may be a part of it: "except last week's photos at night" may mean those that meet both.
+    /// may be a part of it: "except last week's photos at night" may mean those that meet both, and
+    /// "without Monday mornings" does.
     fn may_deny_more(
         &self,
         place: usize,
@@ -245,10 +258,9 @@ impl Words {
         let behind = end + usize::from(self.get(end).is_some_and(is_noun));
         let test = self.test(behind).map(|(test, _)| test);
         if !self.is_in(place, EXCEPTIONS) {
-            let denies_time = all.tests.last().is_some_and(is_time);
-            return self.stands(place, &["not"])
-                && denies_time
-                && test.is_some_and(|test| is_time(&test));
+            let denies_time = |last: &Test| !last.is_wanted && is_time(last);
+            let is_denied = all.tests.last().is_some_and(denies_time);
+            return is_denied && test.is_some_and(|test| is_time(&test));
         }
         let is_joined = self.is_one(behind, &["and", "or"]) && self.test(behind + 1).is_some();
         let is_wanted = self
@@ -437,7 +449,7 @@ impl Words {
     }
 
     /// The place of what a negation denies: `except those at night`, `leave out anything blurred`.
-    fn denied(&self, place: usize) -> usize {
+    pub(super) fn denied(&self, place: usize) -> usize {
         let denied = (place..self.len()).find(|at| !self.is_in(*at, BETWEEN));
         denied.unwrap_or(self.len())
     }
@@ -641,6 +653,10 @@ mod tests {
         assert_all(&[
             ("remove the GPS data", "left remove, left GPS, left data"),
             ("remove people", "person < 1"),
+            (
+                "remove Monday mornings",
+                "weekday is not monday, weekday is monday, hour is 6-12, left remove",
+            ),
             ("except the PNG files", "format is not png"),
             ("with a quality over 0.6", "quality > 0.6"),
             ("without two people", "left without, left two, left people"),

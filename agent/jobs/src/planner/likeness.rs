@@ -70,6 +70,10 @@ impl Words {
             let count = self.get(at).and_then(number).filter(|_| is_picture)?;
             Some((at, count))
         });
+        // "The 3 photos per day most like it" are of each day, which no tool keeps.
+        if counted.is_some() && self.has_each() {
+            return None;
+        }
         if let Some((at, _)) = counted {
             self.use_up(at, 1);
         }

@@ -12,7 +12,7 @@ use super::likeness::GROUP_ALIKE;
 use super::not_understood::NotUnderstood;
 use super::request::{BEGINNING, Request, Source};
 use super::unread_words::Words;
-use super::words::{LIKENESS, Range};
+use super::words::{LIKENESS, OF_TIME, Range, is_filler};
 use crate::cameras::KnownNames;
 use crate::plan::reference::{INPUTS, Text, parse};
 use crate::plan::{Plan, Step};
@@ -40,8 +40,10 @@ pub struct Refinement {
     shown: Option<&'static str>,
     /// Empty: without groups.
     by: Option<Vec<&'static str>>,
-    /// Whether the groupings divide the former groups, and an output is made beside the former one.
-    is_addition: bool,
+    /// Whether the groupings divide the former groups.
+    adds_groups: bool,
+    /// Whether the sheet is made beside the former output.
+    adds_sheet: bool,
     name: Option<String>,
     conditions: Conditions,
     range: Range,
@@ -63,7 +65,10 @@ impl Refinement {
             &["ungrouped"],
         ];
         let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
+        let added = words.find(&["also"]).map(|also| words.added_behind(also));
         let mut refinement = Self {
+            adds_groups: matches!(added, Some(Some("by" | "per"))),
+            adds_sheet: added == Some(Some("sheet")),
             name: words.made_name(true),
             range: words.range(&names.cameras),
             cameras: words.models(&names.cameras),
@@ -78,7 +83,7 @@ impl Refinement {
             true => Some(true),
             false => is_of_each.then_some(false),
         };
-        let choice = words.choice(refinement.shown, names);
+        let choice = words.choice(refinement.shown, names, &refinement.conditions);
         refinement.order = choice.and_then(|choice| choice.order.or(refinement.shown));
         refinement.count = choice.and_then(|choice| choice.count);
         let grouping = (!is_ungrouped).then(|| words.grouping(true)).flatten();
@@ -92,14 +97,15 @@ impl Refinement {
             refinement.cameras = words.cameras(&names.cameras);
         }
         let mut left = words.left();
-        let is_also = left.iter().any(|word| word.eq_ignore_ascii_case("also"));
-        refinement.is_addition = is_also && (refinement.by.is_some() || refinement.sheet);
+        // Beside groups or a sheet an "also" of something else may be of them.
+        let is_unclear = added == Some(None) && (refinement.by.is_some() || refinement.sheet);
         left.extend(refinement.conditions.unknown.take());
         let narrows =
             !refinement.cameras.is_empty() || refinement.conditions != Conditions::default();
         left.retain(|word| {
             let word = word.to_lowercase();
-            narrows && WIDENING.contains(&word.as_str()) || !FILLERS.contains(&word.as_str())
+            let widens = narrows && WIDENING.contains(&word.as_str());
+            widens || is_unclear && word == "also" || !FILLERS.contains(&word.as_str())
         });
         if left.is_empty() {
             if refinement != Self::default() {
@@ -126,9 +132,10 @@ impl Refinement {
         request.is_best_of_all = self.is_of_all.unwrap_or(request.is_best_of_all);
         request.order = self.shown.or(request.order);
         match self.by {
-            Some(by) if self.is_addition => {
-                let added = by.into_iter().filter(|by| !request.by.contains(by));
-                request.by.extend(added.collect::<Vec<_>>());
+            Some(by) if self.adds_groups => {
+                for by in by {
+                    add_grouping(&mut request.by, by);
+                }
             }
             Some(by) => request.by = by,
             None => {}
@@ -157,7 +164,7 @@ impl Refinement {
         }
         request.name = self.name.or(request.name.take());
         // An album is made where nothing is said.
-        request.album |= self.album || self.is_addition && self.sheet && !request.sheet;
+        request.album |= self.album || self.adds_sheet && !request.sheet;
         request.sheet |= self.sheet;
     }
 
@@ -180,7 +187,7 @@ impl Refinement {
             changes.push(("rank", "by", json!(order)));
         }
         let by = rest.by.as_deref().filter(|by| *by != [LIKENESS]);
-        if let Some([by]) = by.filter(|_| !rest.is_addition) {
+        if let Some([by]) = by.filter(|_| !rest.adds_groups) {
             changes.push(("group", "by", json!(by)));
             rest.by = None;
         }
@@ -208,6 +215,34 @@ impl Refinement {
             set(&mut plan, tool, param, value)?;
         }
         Ok(plan)
+    }
+}
+
+impl Words {
+    /// What `also` at a place adds: groups, behind "by" or "per", a "sheet" or an "album".
+    fn added_behind(&self, also: usize) -> Option<&'static str> {
+        let is_between = |at: &usize| {
+            self.is_one(*at, &["on", "contact", "one"]) || self.get(*at).is_some_and(is_filler)
+        };
+        let behind = (also + 1..self.len()).find(|at| !is_between(at))?;
+        let mut added = ["by", "per", "sheet", "album"].into_iter();
+        added.find(|word| self.stands(behind, &[word]))
+    }
+}
+
+/// Adds a grouping, which divides the former groups. Of two times the finer one counts.
+fn add_grouping(all: &mut Vec<&'static str>, added: &'static str) {
+    let rank = |by: &str| OF_TIME.iter().position(|one| *one == by);
+    let is_time = |by: &str| rank(by).is_some();
+    let former = all.iter().copied().find(|by| is_time(by));
+    match former.filter(|_| is_time(added)) {
+        Some(former) if rank(former) < rank(added) => {
+            all.retain(|by| *by != former);
+            all.push(added);
+        }
+        Some(_) => {}
+        None if all.contains(&added) => {}
+        None => all.push(added),
     }
 }
 
@@ -380,6 +415,7 @@ mod tests {
             steps.iter().any(|step| step.call.tool == "album")
         };
         assert!(has_album("also a contact sheet"));
+        assert!(has_album("by month, also a contact sheet"));
         assert!(!has_album("on a contact sheet"));
     }
 
@@ -467,6 +503,13 @@ mod tests {
                 "by month, 2 best",
             ),
             ("./a by week", &["also by camera"], "by week, by camera"),
+            (
+                "./a by day",
+                &["by month, also a contact sheet"],
+                "by month",
+            ),
+            ("./a by day", &["also by month"], "by day"),
+            ("./a by month", &["also by day"], "by day"),
             (REQUEST, &["in total"], "3 best, by day"),
             (REQUEST, &["in total", "only 5"], "5 best, by day"),
             (
@@ -565,6 +608,7 @@ mod tests {
             ("sharpness at least 7", "\"sharpness\""),
             ("all but the gate", "\"but\""),
             ("also the gate", "\"also\""),
+            ("by camera also", "\"also\""),
             ("all but the blurred ones", "\"but\""),
             ("all but the PNG files", "\"but\""),
             ("also the blurred ones", "\"also\""),

@@ -97,7 +97,9 @@ impl Request {
         let names_collection = words.find(&["collection"]).is_some();
         let folder = (!names_collection).then(|| words.folder()).flatten();
         let has_place = names_collection || folder.is_some();
-        words.described(folder.as_deref(), true);
+        let collection = words.find(&["collection"]).and_then(|at| words.get(at + 1));
+        let named = folder.clone().or(collection.map(str::to_owned));
+        words.described(named.as_deref(), true);
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
         let album = words.album();

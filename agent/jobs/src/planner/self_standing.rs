@@ -219,8 +219,10 @@ impl Words {
             ("", _) if ["am", "pm", "o'clock"].contains(&next.as_str()) => {
                 (next.as_str(), place + 2)
             }
-            ("", Some("morning")) if number <= 12 => ("am", place + 4),
-            ("", Some("afternoon" | "evening")) if number <= 12 => ("pm", place + 4),
+            // "12 in the evening" may be noon or midnight.
+            ("", Some("morning")) if number < 12 => ("am", place + 4),
+            ("", Some("evening")) if number < 12 => ("pm", place + 4),
+            ("", Some("afternoon")) if number <= 12 => ("pm", place + 4),
             _ => (glued, place + 1),
         };
         let hour = match (half, number) {
@@ -463,6 +465,8 @@ mod tests {
             "since 8 am",
             "since midnight",
             "after 8 o'clock",
+            "after 12 in the evening",
+            "before 12:30 in the morning",
         ] {
             let found = read(text);
             assert!(found.contains("left"), "{text}: {found}");

@@ -7,8 +7,8 @@ use jiff::ToSpan as _;
 use jiff::civil::{DateTime, Time};
 use watchkeeper_english::{NIGHT, range};
 
-use super::unread_words::Words;
-use super::words::{EXCEPTIONS, Range, is_picture_noun};
+use super::unread_words::{BLURRED, DUPLICATES, Words};
+use super::words::{EXCEPTIONS, ORDERS, Range, is_picture_noun, number};
 use crate::cameras::CameraNames;
 
 impl Words {
@@ -34,7 +34,12 @@ impl Words {
                 continue;
             };
             // "Except those of the Canon last week" may deny the week too.
-            if self.is_of_exception(place) {
+            if self.is_of_exception(place) && !self.is_behind_denied_look(place) {
+                continue;
+            }
+            // "The best 5 to 20 November 2026" may be five.
+            if self.get(place).and_then(number).is_some() && self.may_count(place) {
+                next = end;
                 continue;
             }
             let night = self.one_night(place, new);
@@ -72,12 +77,29 @@ impl Words {
         // "On a Friday" and "Friday mornings" are any, and "the first of June 2026" is a day.
         let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
             || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
-            || self.is_weekday(end - 1) && self.several_parts_of_day(end).is_some();
+            || self.is_weekday(end - 1) && self.is_before_parts_of_day(end);
         let range = Range {
             since: found.from.map(|from| from.datetime()),
             until: found.until.map(|until| until.datetime()),
         };
         (!is_counted && !is_any).then_some((range, end))
+    }
+
+    /// Returns whether a number at a place may count pictures, as that behind "best", "keep" or "at
+    /// most" does.
+    fn may_count(&self, place: usize) -> bool {
+        let verbs = "keep|keeping|pick|choose|select|only|most|than|max";
+        place.checked_sub(1).is_some_and(|before| {
+            let is_order = ORDERS.iter().any(|(word, _)| self.stands(before, &[word]));
+            is_order || self.is_in(before, verbs)
+        })
+    }
+
+    /// Returns whether the days that may go on at a place are of `Monday and Tuesday mornings`.
+    fn is_before_parts_of_day(&self, place: usize) -> bool {
+        let is_day = |at: &usize| self.is_weekday(*at) || self.is_one(*at, &["and", "or"]);
+        let behind = (place..self.len()).find(|at| !is_day(at));
+        behind.is_some_and(|at| self.several_parts_of_day(at).is_some())
     }
 
     /// The night from a day to the next: `in the night from Friday to Saturday`.
@@ -95,6 +117,17 @@ impl Words {
         let before = (0..place).rev();
         let mut before = before.take_while(|at| self.get(*at).is_some() && !self.is_in(*at, ends));
         before.any(|at| self.is_in(at, EXCEPTIONS))
+    }
+
+    /// Returns whether a comma, or a word such as "since" at a place, ends what is denied, which is
+    /// no time: "excluding duplicates, since March 2026".
+    fn is_behind_denied_look(&self, place: usize) -> bool {
+        let exception = (0..place).rev().find(|at| self.is_in(*at, EXCEPTIONS));
+        let denied = exception.map_or(place, |at| self.denied(at + 1));
+        let is_of_look = self.is_one(denied, &DUPLICATES) || self.is_one(denied, &BLURRED);
+        let bounds_all = self.is_in(place, "since|before|until");
+        let is_ended = bounds_all || (denied..place).any(|at| self.has_comma(at));
+        is_of_look && denied < place && is_ended
     }
 
     /// The night that begins on a day: `yesterday's photos at night`.
@@ -174,6 +207,27 @@ mod tests {
             ),
             ("Monday mornings", "- - Monday mornings"),
             ("on Friday nights", "- - on Friday nights"),
+            (
+                "Friday and Saturday mornings",
+                "- - Friday Saturday mornings",
+            ),
+            ("Monday and Tuesday mornings", "- - Monday Tuesday mornings"),
+            (
+                "the best 5 to 20 November 2026",
+                "- - best 5 20 November 2026",
+            ),
+            (
+                "excluding duplicates, since March 2026",
+                "2026-03-01 - excluding duplicates",
+            ),
+            (
+                "ignoring the blurred ones, yesterday",
+                "2026-11-27 2026-11-28 ignoring blurred",
+            ),
+            (
+                "except those of the Canon, last week",
+                "- - except those Canon last week",
+            ),
             (
                 "older than a week but newer than a month",
                 "2026-10-28 2026-11-21 ",

@@ -6,11 +6,11 @@
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use watchkeeper_english::one_of;
+use watchkeeper_english::{one_of, part_of_day};
 
 use super::words::{
     EACH, FIRST_VERBS, NEGATIONS, SYNONYMS, is_filler, is_folder, is_picture_noun, is_picture_word,
-    is_plural, number, tokens,
+    is_plural, number, tokens_with_commas,
 };
 use crate::cameras::is_same_noun;
 use crate::tool::is_name;
@@ -30,23 +30,30 @@ pub(super) const BETWEEN: &str = "\
 /// The words of a request that no rule has used so far; a used one is `None`.
 pub(super) struct Words {
     pub(super) words: Vec<Option<String>>,
+    /// Whether a comma follows each.
+    commas: Vec<bool>,
     /// The time from which others count; `None` outside of what a calendar has.
     pub(super) now: Option<Zoned>,
 }
 
 impl Words {
     pub(super) fn new(text: &str, now: DateTime) -> Self {
+        let tokens = tokens_with_commas(text);
+        let split = tokens.iter().flat_map(|(word, has_comma)| {
+            let words = without_contraction(word).into_iter();
+            words.map(move |word| (Some(word), *has_comma))
+        });
+        let (all, commas) = split.unzip();
         let mut words = Self {
-            words: tokens(text)
-                .iter()
-                .flat_map(|word| without_contraction(word))
-                .collect(),
+            words: all,
+            commas,
             now: now.to_zoned(TimeZone::system()).ok(),
         };
         for (phrase, word) in SYNONYMS {
             while let Some(place) = words.find(phrase) {
                 let with = std::iter::once(Some(word.to_owned()));
                 drop(words.words.splice(place..place + phrase.len(), with));
+                drop(words.commas.drain(place..place + phrase.len() - 1));
             }
         }
         words
@@ -58,6 +65,11 @@ impl Words {
 
     pub(super) fn get(&self, place: usize) -> Option<&str> {
         self.words.get(place)?.as_deref()
+    }
+
+    /// Returns whether a comma follows the word at `place`.
+    pub(super) fn has_comma(&self, place: usize) -> bool {
+        self.commas.get(place) == Some(&true)
     }
 
     /// Returns whether `phrase` stands at `place`, in any case of letters.
@@ -143,8 +155,25 @@ impl Words {
             .skip_while(|at| self.is_one(*at, &["the", "a", "my", "folder"]));
         before.next().is_some_and(|at| {
             let is_put = self.find(&["put"]).is_some_and(|put| put < at);
-            self.is_one(at, &["to", "into"]) || is_put && self.stands(at, &["in"])
+            let is_put = is_put && self.stands(at, &["in"]) && !self.goes_elsewhere(place);
+            self.is_one(at, &["to", "into"]) || is_put
         })
+    }
+
+    /// Returns whether the request of the only folder says later where its pictures are put: `put the
+    /// photos in ./a in one album` or `put the blurred photos in ./a apart`.
+    fn goes_elsewhere(&self, folder: usize) -> bool {
+        let is_only = |at: usize| at == folder || !self.get(at).is_some_and(is_folder);
+        let names_another = |at: usize| !is_only(at) || self.range_at(at).is_some();
+        let articles = "a|an|one|the|contact|separate|their|own";
+        let is_output = |at: usize| {
+            let noun = (at..self.len()).find(|at| !self.is_in(*at, articles));
+            noun.is_some_and(|noun| self.is_in(noun, "album|albums|folder|folders|sheet"))
+        };
+        let is_put = |at: usize| self.is_one(at, &["in", "into", "on"]) && is_output(at + 1);
+        let is_apart = self.is_in(folder + 1, "apart|aside|separately");
+        let goes_on = is_apart || (folder + 1..self.len()).any(is_put);
+        goes_on && !(0..self.len()).any(names_another)
     }
 
     /// `call it NAME`, `album called NAME` or `album "NAME"`: the name of what is made. In a
@@ -213,14 +242,17 @@ impl Words {
     }
 
     /// Uses up the words before "photos" that the name of their folder has: `vacation photos in
-    /// ./vacation`. `times`: only those that would be times.
+    /// ./vacation`. `times`: only those that would be times or parts of a day.
     pub(super) fn described(&mut self, folder: Option<&str>, times: bool) {
         let folder = folder.unwrap_or_default();
         let names: Vec<&str> = folder.split(|c: char| !c.is_alphanumeric()).collect();
         for place in 0..self.len() {
             let is_described = |word: &str| names.iter().any(|name| is_same_noun(name, word));
             let is_before_noun = self.get(place + 1).is_some_and(is_picture_noun);
-            let is_meant = !times || self.range_at(place).is_some();
+            let is_part_of_day = |word: &str| part_of_day(&word.to_lowercase()).is_some();
+            let is_meant = !times
+                || self.range_at(place).is_some()
+                || self.get(place).is_some_and(is_part_of_day);
             if is_before_noun && is_meant && self.get(place).is_some_and(is_described) {
                 self.use_up(place, 1);
             }
@@ -315,11 +347,10 @@ impl Words {
 }
 
 /// Splits `aren't` into `are` and `not`; any other word stays.
-fn without_contraction(word: &str) -> Vec<Option<String>> {
+fn without_contraction(word: &str) -> Vec<String> {
+    let verbs = "are|is|was|were|do|does|did|have|has";
     let verb = word.strip_suffix("n't").or(word.strip_suffix("n’t"));
+    let verb = verb.filter(|verb| one_of(verbs, &verb.to_lowercase()));
     let words = verb.map_or(vec![word], |verb| vec![verb, "not"]);
-    words
-        .into_iter()
-        .map(|word| Some(word.to_owned()))
-        .collect()
+    words.into_iter().map(str::to_owned).collect()
 }

@@ -205,6 +205,12 @@ pub(super) fn number(word: &str) -> Option<u64> {
 /// Splits a request at spaces and commas. A quoted text is one word and keeps its quotation marks;
 /// the ending `'s` is dropped. Before a comma "on" is "onwards", and "apart" is "separately".
 pub(super) fn tokens(text: &str) -> Vec<String> {
+    let words = tokens_with_commas(text).into_iter();
+    words.map(|(word, _)| word).collect()
+}
+
+/// The words of [`tokens`], each with whether a comma follows.
+pub(super) fn tokens_with_commas(text: &str) -> Vec<(String, bool)> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -234,7 +240,7 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
             }
         };
         if !word.is_empty() {
-            words.push(word);
+            words.push((word, after.trim_start().starts_with(',')));
         }
         rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
     }

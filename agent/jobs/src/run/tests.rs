@@ -659,9 +659,17 @@ fn trajectory_has_the_attempt_that_a_crash_cut_off() {
     let log: Vec<LogLine> = lines
         .map(|(at_ms, record)| LogLine { at_ms, record })
         .collect();
-    let all = super::trajectory::transitions(&log, None, None);
+    let rewards = crate::plan::Rewards {
+        success: 0.1,
+        failure: -0.5,
+    };
+    let all = super::trajectory::transitions(&log, Some(rewards), None);
     assert_eq!(all.len(), 1);
-    assert_eq!((all[0].at_ms, all[0].succeeded), (2, false));
+    let cut_off = &all[0];
+    assert_eq!(
+        (cut_off.at_ms, cut_off.succeeded, cut_off.reward),
+        (2, false, None)
+    );
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub struct Transition {
     /// The summary, or why it failed.
     pub result: String,
     pub succeeded: bool,
-    /// From the plan's `rewards`, if it has them.
+    /// From the plan's `rewards`, if it has them. An attempt that was cut off has none: the step
+    /// didn't end it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<f64>,
 }
@@ -88,10 +89,12 @@ pub(super) fn transitions(
             return None;
         };
         let line = log.get(end)?;
-        let (result, succeeded) = match &line.record {
-            LogRecord::Finished { result, .. } => (result.summary.as_str(), true),
-            LogRecord::Failed { why, .. } => (why.as_str(), false),
-            LogRecord::Opened => ("cut off: its process ended in the middle", false),
+        let success = rewards.map(|rewards| rewards.success);
+        let failure = rewards.map(|rewards| rewards.failure);
+        let (result, succeeded, reward) = match &line.record {
+            LogRecord::Finished { result, .. } => (result.summary.as_str(), true, success),
+            LogRecord::Failed { why, .. } => (why.as_str(), false, failure),
+            LogRecord::Opened => ("cut off: its process ended in the middle", false, None),
             _ => return None,
         };
         let done = finished.iter().take_while(|(place, _)| *place < begin);
@@ -109,10 +112,7 @@ pub(super) fn transitions(
             },
             result: result.to_owned(),
             succeeded,
-            reward: rewards.map(|rewards| match succeeded {
-                true => rewards.success,
-                false => rewards.failure,
-            }),
+            reward,
         })
     });
     ended.collect()
