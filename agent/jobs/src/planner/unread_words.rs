@@ -160,8 +160,8 @@ impl Words {
         })
     }
 
-    /// Returns whether the request of the only folder says later where its pictures are put: `put the
-    /// photos in ./a in one album` or `put the blurred photos in ./a apart`.
+    /// Returns whether the request of the only folder says later where its pictures are put: "put
+    /// the photos in ./a in one album" or "put the blurred photos in ./a apart".
     fn goes_elsewhere(&self, folder: usize) -> bool {
         let is_only = |at: usize| at == folder || !self.get(at).is_some_and(is_folder);
         let names_another = |at: usize| !is_only(at) || self.range_at(at).is_some();
