@@ -256,7 +256,10 @@ pub(super) fn sections() -> Vec<Section> {
                 ("line", "name of its line"),
                 ("direction", "`in` or `out`, for crossings"),
                 ("number", "number that the rule compared"),
-                ("dwell_s", "seconds in the zone, so far or in total"),
+                (
+                    "dwell_s",
+                    "seconds in the zone, or for `appears` in sight, so far or in total",
+                ),
                 ("score", "best score of the object so far, 0 to 1"),
                 (
                     "box",

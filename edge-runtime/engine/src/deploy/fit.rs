@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
-use watchkeeper_contract::problem::{nearest, with_allowed};
+use watchkeeper_contract::problem::{nearest_word, with_allowed};
 
 use super::error::{SpecError, Unfit};
 use super::plaintext_logins::plaintext_logins;
@@ -232,7 +232,7 @@ fn ineffective_filter(
         return None;
     } else if facts.knows_classes {
         let class = step.classes.iter().find(|c| !facts.labels.contains(c))?;
-        let meant = nearest(class, facts.labels.iter().map(String::as_str));
+        let meant = nearest_word(class, facts.labels.iter().map(String::as_str));
         let wrong = format!(
             "class_filter of step {:?} names {class:?}, which is not a class of model {model:?}",
             step.name

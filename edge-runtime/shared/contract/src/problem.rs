@@ -57,15 +57,31 @@ pub fn with_allowed(wrong: String, allowed: &[String], nearest: Option<&str>) ->
 /// Most characters of a name that [`nearest`] compares; its cost grows with their square.
 const MAX_COMPARED: usize = 200;
 
-/// Lowest similarity at which one name may be a misspelling of another. Words for other things come
-/// near: "clerk" and "clock" have 0.79.
-const MIN_SIMILARITY: f64 = 0.85;
+/// Lowest similarity at which one name may be a misspelling of another: one wrong letter in four.
+const MIN_SIMILARITY: f64 = 0.75;
+/// Lowest similarity of words. Those for other things come near: "clerk" and "clock" have 0.79.
+const MIN_WORD_SIMILARITY: f64 = 0.85;
 
 /// Returns the name in `known` that is most similar to `found`, if it is similar enough.
 ///
 /// Jaro–Winkler favours a common prefix, which misspelt identifiers have.
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    most_similar(found, known, MIN_SIMILARITY)
+}
+
+/// Returns the word in `known` that is most similar to `found`, if it is similar enough for words
+/// of a language, such as classes.
+pub fn nearest_word<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    most_similar(found, known, MIN_WORD_SIMILARITY)
+}
+
+fn most_similar<'a>(
+    found: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    least: f64,
+) -> Option<&'a str> {
     similarities(found, known)
+        .filter(|(similarity, _)| *similarity >= least)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
 }
@@ -198,7 +214,9 @@ mod tests {
         let known = ["yolov8n", "yolox-nano", "motion", "yolox-tiny"];
         assert_eq!(nearest("yolox_nano", known), Some("yolox-nano"));
         assert_eq!(nearest("qqqq", known), None);
-        assert_eq!(nearest("clerk", ["clock"]), None);
+        assert_eq!(nearest("clerk", ["clock"]), Some("clock"));
+        assert_eq!(nearest_word("clerk", ["clock"]), None);
+        assert_eq!(nearest_word("persn", ["person"]), Some("person"));
         let all = nearest_few("yolox_nano", known, known.len());
         assert_eq!(all.first(), Some(&"yolox-nano"));
         assert!(!all.contains(&"motion"), "{all:?}");

@@ -81,11 +81,11 @@ fn entered_value_that_the_chain_does_not_read_is_refused() {
         error.to_string()
     };
     let unknown = refused(EventSeq(1), entering(&[("owner", "Ada")]));
-    assert!(unknown.ends_with("reads: text, plate"), "{unknown}");
+    assert!(unknown.ends_with("it reads text, plate"), "{unknown}");
     let unread = refused(EventSeq(1), entering(&[("code", "7")]));
     assert!(unread.contains("text, plate"), "{unread}");
     let chainless = refused(bare, entering(&[("plate", "AB123")]));
-    assert!(chainless.contains("no chain reads"), "{chainless}");
+    assert!(chainless.contains("no chain has read"), "{chainless}");
     for value in ["", " ", "a\nb", "x".repeat(201).as_str()] {
         let wrong = refused(EventSeq(1), entering(&[("plate", value)]));
         assert!(wrong.starts_with("assessment.fields"), "{value:?}: {wrong}");

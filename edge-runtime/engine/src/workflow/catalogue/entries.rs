@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
-use watchkeeper_contract::problem::nearest;
+use watchkeeper_contract::problem::nearest_word;
 use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
 
 use crate::workflow::block_api::manifest::Manifest;
@@ -72,7 +72,7 @@ pub fn models_of_block(r#type: &str) -> Vec<String> {
 pub fn nearest_block(wanted: &str) -> Option<String> {
     // A common namespace or version would make all of its blocks look similar.
     let (wanted, version) = own_name(wanted);
-    let meant = nearest(wanted, blocks::all().map(|block| own_name(block.name).0))?;
+    let meant = nearest_word(wanted, blocks::all().map(|block| own_name(block.name).0))?;
     let namesakes = blocks::all().filter(|block| own_name(block.name).0 == meant);
     let best = namesakes.max_by_key(|block| {
         // Names without a namespace come from Roboflow's documents.
