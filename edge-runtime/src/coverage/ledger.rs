@@ -200,8 +200,8 @@ impl Shared {
         }
     }
 
-    /// Drops the spans of the last run that it stored before it was killed. Here and not at the
-    /// start, because the spans of months are read.
+    /// Drops the spans of the last run that it stored before it was killed. On this thread, because
+    /// reading the spans of months would delay the first frame.
     fn drop_stored(&self) {
         let left = self.state.lock().ended.clone();
         if left.is_empty() {

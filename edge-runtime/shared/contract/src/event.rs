@@ -423,8 +423,8 @@ pub struct Clip {
     /// Seconds of it after the event began: those that the rule asks for while it is being
     /// recorded, then those that it has.
     pub after_s: f64,
-    /// Pictures missing because the box could not write them as fast as they came; set when it is
-    /// complete.
+    /// Pictures missing because the source lost them, or the encoder or the disk was too slow; set
+    /// when it is complete.
     #[serde(default)]
     pub left_out: u32,
     /// What it is made of.
