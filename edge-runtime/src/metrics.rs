@@ -184,7 +184,7 @@ impl Metrics {
             clip_pictures_left_out: register(
                 to,
                 "clip_pictures_left_out",
-                "Pictures missing in clips: the source lost them, or the encoder or disk was too slow",
+                "Pictures missing in clips: the source lost them, or encoder or disk was too slow",
                 Counter::default(),
             ),
             load_level: register(
