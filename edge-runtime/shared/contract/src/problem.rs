@@ -191,7 +191,7 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALLOWED_SHOWN, nearest, nearest_few, with_allowed};
+    use super::{ALLOWED_SHOWN, nearest, nearest_few, nearest_word, with_allowed};
 
     #[test]
     fn cut_list_of_allowed_values_names_the_nearest() {

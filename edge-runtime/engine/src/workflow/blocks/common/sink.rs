@@ -417,7 +417,8 @@ impl Log {
         if headless {
             content = without_head(&content).to_owned();
         }
-        if !content.ends_with('\n') && !(headless && content.is_empty()) {
+        let is_ended = content.ends_with('\n') || headless && content.is_empty();
+        if !is_ended {
             content.push('\n');
         }
         Ok(Entry {
