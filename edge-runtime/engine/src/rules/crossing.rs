@@ -54,7 +54,12 @@ impl Crossing {
         direction: &str,
     ) {
         let line = &self.watch.line;
-        let reason = format!("{} crossed {line}, going {direction}", subject.name());
+        // A line that nobody named is called "line".
+        let place = match line.as_str() {
+            "line" => "the line".to_owned(),
+            name => format!("line {name}"),
+        };
+        let reason = format!("{} crossed {place}, going {direction}", subject.name());
         let mut event = context.event(scene.at, "crosses", reason);
         subject.describe(&mut event, scene.at);
         event.line = Some(line.clone());
