@@ -141,7 +141,7 @@ impl BacktestSummary {
 
     /// The events that it would have reported, as one sentence.
     pub fn sentence(&self) -> String {
-        let events = if self.is_inactive {
+        let events = if self.is_inactive && self.events == 0 {
             "no hour of its rules is in that time, so it is not known what they would report"
                 .to_owned()
         } else if self.counts.is_empty() {
@@ -380,12 +380,16 @@ mod tests {
         };
         assert!(is_inactive(13));
         assert!(!is_inactive(15));
-        let summary = BacktestSummary {
+        let mut summary = BacktestSummary {
             is_inactive: true,
             ..summary(&report(420.0, &[], &[]))
         };
         let text = summary.sentence();
         assert!(text.contains("not known what they would report"), "{text}");
+        // The hours began in the last minute.
+        summary.events = 1;
+        let text = summary.sentence();
+        assert!(text.ends_with("1 event"), "{text}");
     }
 
     #[test]
