@@ -158,7 +158,7 @@ impl Embedder {
         EmbeddingModel::among(&models, &self.wanted)
     }
 
-    /// Computes the embedding of a JPEG or PNG file.
+    /// Computes the embedding of a JPEG, PNG or WebP file.
     ///
     /// # Errors
     /// [`EmbeddingError`].

@@ -35,7 +35,7 @@ use crate::pipeline::inference::models::{ModelError, Models};
 pub struct Request {
     /// Workflow definition in Roboflow's JSON
     pub file: PathBuf,
-    /// Pictures, JPEG or PNG; several are one batch for every image input
+    /// Pictures, JPEG, PNG or WebP; several are one batch for every image input
     #[arg(long, num_args = 1.., value_name = "IMAGE")]
     pub image: Vec<PathBuf>,
     /// Value of another input; a value that is not JSON is a string

@@ -98,7 +98,7 @@ impl QueryVector {
                 "{name} has no embedding: {why}"
             ))),
             _ if !is_picture(&entry.content_type) => Err(ArchiveError::Refused(format!(
-                "{name} is no JPEG or PNG picture, so it has no embedding"
+                "{name} is no JPEG, PNG or WebP picture, so it has no embedding"
             ))),
             _ => Err(ArchiveError::NoEmbedding(name.clone())),
         }

@@ -310,7 +310,7 @@ impl Entry {
 
 /// Whether contents of a MIME type can have an embedding of a model.
 pub(crate) fn is_picture(content_type: &str) -> bool {
-    matches!(content_type, "image/jpeg" | "image/png")
+    matches!(content_type, "image/jpeg" | "image/png" | "image/webp")
 }
 
 /// Guesses the MIME type of a file by its extension.

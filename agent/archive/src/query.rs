@@ -94,7 +94,7 @@ pub struct Query {
     /// The most alike to this text first; needs a model that reads texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub like_text: Option<String>,
-    /// A JPEG or PNG file in base64, at most 12 MB of it: the most alike to it first.
+    /// A JPEG, PNG or WebP file in base64, at most 12 MB of it: the most alike to it first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub like_picture: Option<String>,
     pub order: Order,

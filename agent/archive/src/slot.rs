@@ -130,7 +130,7 @@ impl Slot {
         self.is_protected || self.expires_us.is_none_or(|at| at > now_us)
     }
 
-    /// Whether it is a JPEG or PNG file, by its MIME type.
+    /// Whether it is a JPEG, PNG or WebP file, by its MIME type.
     pub(crate) fn is_picture(&self) -> bool {
         is_picture(&self.facts.content_type)
     }

@@ -326,7 +326,7 @@ pub(crate) struct AskArgs {
     /// Skip the rules: the configured language model works by this blueprint.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["think", "yes"])]
     pub blueprint: Option<String>,
-    /// Picture for the configured language model, JPEG or PNG; repeatable.
+    /// Picture for the configured language model, JPEG, PNG or WebP; repeatable.
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
     /// Apply the proposal with this ID; if its effect has changed, it is shown again instead.
@@ -434,7 +434,7 @@ pub(crate) enum WorkflowAction {
     Run {
         /// Definition in Roboflow's JSON.
         file: PathBuf,
-        /// JPEG or PNG pictures; several are one batch.
+        /// JPEG, PNG or WebP pictures; several are one batch.
         #[arg(long, num_args = 1.., value_name = "IMAGE")]
         image: Vec<PathBuf>,
         /// Value of another input; repeatable.

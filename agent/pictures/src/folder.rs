@@ -2,10 +2,11 @@
 //!
 //! - The order is that of paths. A folder beyond the bounds is refused whole.
 //! - Symbolic links, and what is not a regular file, are not followed and are named with the cause.
-//! - Hidden names are passed over.
+//! - Hidden names are passed over. Files of another kind are counted by their ending.
 //!
 //! Not here: the walk of the archive below its roots, which trusts no path.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub const JOB_MARKER: &str = ".watchkeeper-job";
 pub const MAX_DEPTH: usize = 16;
 
 /// Endings of picture files, in lower case.
-const ENDINGS: [&str; 3] = ["jpg", "jpeg", "png"];
+const ENDINGS: [&str; 4] = ["jpg", "jpeg", "png", "webp"];
 
 /// Why a folder can't be listed.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,8 @@ pub struct FolderFiles {
     pub files: Vec<PathBuf>,
     /// Paths that are not read, with the cause.
     pub skipped: Vec<(PathBuf, &'static str)>,
+    /// Number of files of another kind, by their ending in lower case; empty for none.
+    pub others: BTreeMap<String, usize>,
 }
 
 /// Lists picture files by their endings; a file that is named itself is all. Outputs of jobs in
@@ -55,7 +58,7 @@ pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<FolderFiles, Fol
     if folder.is_file() {
         return Ok(FolderFiles {
             files: vec![folder.to_owned()],
-            skipped: Vec::new(),
+            ..FolderFiles::default()
         });
     }
     let walk = Walk {
@@ -120,6 +123,9 @@ impl Walk {
                     false => (self.wants)(&path),
                 };
                 if !is_wanted {
+                    if kind.is_file() {
+                        *found.others.entry(ending(&path)).or_default() += 1;
+                    }
                     continue;
                 }
                 if depth > MAX_DEPTH {
@@ -146,12 +152,12 @@ impl Walk {
 }
 
 fn is_picture(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| {
-        ENDINGS
-            .iter()
-            .any(|known| ending.eq_ignore_ascii_case(known))
-    })
+    ENDINGS.contains(&ending(path).as_str())
+}
+
+fn ending(path: &Path) -> String {
+    let ending = path.extension().unwrap_or_default();
+    ending.to_string_lossy().to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -186,6 +192,8 @@ mod tests {
                 .map(|path| path.strip_prefix(dir.path()).unwrap());
             inner.map(|path| path.display().to_string()).collect()
         };
+        let others = pictures(dir.path(), true).unwrap().others;
+        assert_eq!(others, BTreeMap::from([("txt".to_owned(), 1)]));
         assert_eq!(names(false), ["a.png", "c.JPG"]);
         assert_eq!(names(true), ["a.png", "b/d.jpeg", "c.JPG"]);
     }

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn refusal_of_no_picture_repeats_nothing_of_it() {
         let refused = turned(b"file\tgroup\na.jpg\t1\n").unwrap_err().to_string();
-        assert!(refused.starts_with("not a JPEG or PNG"), "{refused}");
+        assert!(refused.starts_with("not a JPEG, PNG or WebP"), "{refused}");
         assert!(!refused.contains("a.jpg"), "{refused}");
     }
 }

@@ -91,7 +91,7 @@ pub enum PictureError {
 }
 
 impl Picture {
-    /// Reads size and metadata of a JPEG or PNG file, but not its pixels.
+    /// Reads size and metadata of a JPEG, PNG or WebP file, but not its pixels.
     ///
     /// # Errors
     /// If the file can't be read, or is no such picture within the bounds of

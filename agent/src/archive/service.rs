@@ -344,7 +344,7 @@ impl ArchiveService {
             (Some(text), _) => embedder.embed_text(text).await,
             (None, Some(picture)) => {
                 let picture = BASE64.decode(picture).map_err(|error| {
-                    let remedy = format!("use a JPEG or PNG file in base64: {error}");
+                    let remedy = format!("use a JPEG, PNG or WebP file in base64: {error}");
                     ArchiveError::field("like_picture", picture, remedy)
                 })?;
                 embedder.embed_picture(picture).await

@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) fn is_picture(path: &Path) -> bool {
     path.extension()
         .and_then(|e| e.to_str())
-        .is_some_and(|e| ["jpg", "jpeg", "png"].contains(&e.to_ascii_lowercase().as_str()))
+        .is_some_and(|e| ["jpg", "jpeg", "png", "webp"].contains(&e.to_ascii_lowercase().as_str()))
 }
 
 /// Refuses an animated picture, which GStreamer shows in part or not at all.

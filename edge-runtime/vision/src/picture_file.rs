@@ -1,4 +1,4 @@
-//! Decodes picture files from outside: JPEG and PNG, within bounds.
+//! Decodes picture files from outside: JPEG, PNG and WebP, within bounds.
 //!
 //! - Every bound is checked before memory is allocated for it; a small file can't fill the memory.
 //! - At most [`MAX_DECODED_BYTES`] hold the decoded picture, in addition to one copy as RGB.
@@ -37,7 +37,7 @@ pub const MAX_DECODED_BYTES: u64 = 256 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PictureFileError {
     /// The file is damaged, or of another format.
-    #[error("not a JPEG or PNG picture: {0}")]
+    #[error("not a JPEG, PNG or WebP picture: {0}")]
     Unreadable(String),
     #[error("the picture file ends early; copy it again")]
     Incomplete,
@@ -64,13 +64,13 @@ pub struct PictureFile<'a> {
 }
 
 impl<'a> PictureFile<'a> {
-    /// Reads the header of a JPEG or PNG file.
+    /// Reads the header of a JPEG, PNG or WebP file.
     ///
     /// # Errors
     /// If the bytes are no such picture, or it is beyond a bound.
     pub fn open(file: &'a [u8]) -> Result<Self, PictureFileError> {
         let format = match image::guess_format(file) {
-            Ok(format @ (ImageFormat::Jpeg | ImageFormat::Png)) => format,
+            Ok(format @ (ImageFormat::Jpeg | ImageFormat::Png | ImageFormat::WebP)) => format,
             Ok(other) => {
                 let why = format!("it is of the format {other:?}");
                 return Err(PictureFileError::Unreadable(why));
@@ -100,7 +100,8 @@ impl<'a> PictureFile<'a> {
         }
         let is_complete = match format {
             ImageFormat::Jpeg => is_complete_jpeg(file),
-            _ => is_complete_png(file),
+            ImageFormat::Png => is_complete_png(file),
+            _ => is_complete_webp(file),
         };
         match is_complete {
             true => Ok(Self { decoder, format }),
@@ -173,17 +174,25 @@ fn is_complete_png(file: &[u8]) -> bool {
     false
 }
 
+/// Whether a WebP has the length that its header says.
+fn is_complete_webp(file: &[u8]) -> bool {
+    let length = file.get(4..).and_then(<[u8]>::first_chunk::<4>);
+    let length = length.map(|length| u32::from_le_bytes(*length) as usize);
+    // The first eight bytes are not included.
+    length.is_some_and(|length| file.len() - 8 >= length)
+}
+
 /// Opens the decoder with a limit on its allocations other than the pixels.
 fn open_decoder(file: &[u8], format: ImageFormat) -> ImageResult<Box<dyn ImageDecoder + '_>> {
     let mut reader = ImageReader::with_format(Cursor::new(file), format);
-    // The PNG decoder counts profile, texts and rows here, but not the pixels.
+    // Profile, texts and rows are counted here, the pixels of the picture are not.
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(MAX_METADATA_BYTES);
     reader.limits(limits);
     Ok(Box::new(reader.into_decoder()?))
 }
 
-/// Decodes a JPEG or PNG file.
+/// Decodes a JPEG, PNG or WebP file.
 ///
 /// # Errors
 /// If the bytes are no such picture, or it is beyond a bound.
@@ -191,8 +200,8 @@ pub fn decode(file: &[u8]) -> Result<RgbImage, PictureFileError> {
     PictureFile::open(file)?.decode()
 }
 
-/// Decodes the luma of a JPEG or PNG file. Of a JPEG with YCbCr colours nothing else is computed,
-/// which takes half the time.
+/// Decodes the luma of a JPEG, PNG or WebP file. Of a JPEG with YCbCr colours nothing else is
+/// computed, which takes half the time.
 ///
 /// # Errors
 /// As [`decode`].
@@ -323,7 +332,9 @@ mod tests {
         let jpeg = crate::jpeg::encode(&picture, 90).unwrap();
         let mut png = Cursor::new(Vec::new());
         picture.write_to(&mut png, ImageFormat::Png).unwrap();
-        for whole in [jpeg.clone(), png.into_inner()] {
+        let mut webp = Cursor::new(Vec::new());
+        picture.write_to(&mut webp, ImageFormat::WebP).unwrap();
+        for whole in [jpeg.clone(), png.into_inner(), webp.into_inner()] {
             decode(&whole).unwrap();
             for cut in [1, 2, 3, 13, 50, whole.len() / 2] {
                 assert!(decode(&whole[..whole.len() - cut]).is_err(), "{cut}");

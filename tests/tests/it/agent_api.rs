@@ -577,7 +577,7 @@ fn refusal_names_field_value_and_remedy() -> anyhow::Result<()> {
             picture("a.jpg", "aGFsbG8="),
             "images[0].data",
             "aGFsbG8=",
-            "JPEG or PNG",
+            "JPEG, PNG or WebP",
         ),
         (
             picture("", "aGFsbG8="),

@@ -94,7 +94,7 @@ fn pictures_are_found_by_a_picture_a_name_and_a_text() -> anyhow::Result<()> {
     assert_eq!(names(&text)[0], "yard/dark.png");
 
     let said = refused(&bench, &["archive", "query", "--like", "yard/damaged.jpg"])?;
-    ensure!(said.contains("not a JPEG or PNG"), "{said}");
+    ensure!(said.contains("not a JPEG, PNG or WebP"), "{said}");
     Ok(())
 }
 

@@ -224,7 +224,9 @@ async fn words_and_likeness_find_entries() {
     table.await.unwrap();
     let refused = archive.query(like("yard/a.csv")).await.unwrap_err();
     assert!(
-        refused.to_string().contains("is no JPEG or PNG picture"),
+        refused
+            .to_string()
+            .contains("is no JPEG, PNG or WebP picture"),
         "{refused}"
     );
     let ordered = Query {

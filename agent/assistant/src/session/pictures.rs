@@ -30,19 +30,19 @@ impl Session {
     /// Attaches the picture in a file to the next request.
     ///
     /// # Errors
-    /// If it cannot be read, is not a JPEG or PNG, or there are too many.
+    /// If it cannot be read, is not a JPEG, PNG or WebP, or there are too many.
     pub fn attach_file(&mut self, file: &Path) -> Result<(), Error> {
         let failed = |why: String| Error::input(format!("cannot read {}: {why}", file.display()));
         let bytes =
             bounded::read_up_to(file, MAX_PICTURE_BYTES).map_err(|e| failed(e.to_string()))?;
         if !codec::is_picture(&bytes) {
-            return Err(failed("not a JPEG or PNG".to_owned()));
+            return Err(failed("not a JPEG, PNG or WebP".to_owned()));
         }
         let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
         self.attach(&name.unwrap_or_default(), Bytes::from(bytes))
     }
 
-    /// Attaches a JPEG or PNG to the next request.
+    /// Attaches a JPEG, PNG or WebP to the next request.
     ///
     /// # Errors
     /// If there are too many.

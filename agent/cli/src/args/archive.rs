@@ -153,7 +153,7 @@ pub(crate) struct ArchiveQueryArgs {
     /// Only seen before this time; of a day, month or year, before its begin.
     #[arg(long, value_name = "TIME", value_parser = past, conflicts_with = "words")]
     pub until: Option<Timestamp>,
-    /// The most alike to this entry first, or to this JPEG or PNG file: ./NAME, /FOLDER/NAME.
+    /// The most alike to this entry first, or to this JPEG, PNG or WebP file: ./NAME, /FOLDER/NAME.
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "words")]
     pub like: Option<Like>,
     /// The most alike to this text first; needs a model that reads texts, such as CLIP.

@@ -1,5 +1,6 @@
 //! `list_pictures`: the picture files of a folder.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -29,7 +30,7 @@ impl Tool for ListPictures {
     fn spec(&self) -> &'static ToolSpec {
         const SPEC: ToolSpec = ToolSpec {
             name: "list_pictures",
-            about: "Lists the JPEG and PNG files of a folder with size, time, place and camera.",
+            about: "Lists the JPEG, PNG and WebP files of a folder with size, time, place, camera.",
             params: &[
                 Param::required("folder", Kind::Folder, "The folder, or one picture file."),
                 Param::optional(
@@ -60,7 +61,26 @@ impl Tool for ListPictures {
         read.extend(skipped.map(|(file, why)| Err(format!("{}: {why}", file.display()))));
         let (pictures, unread) = readable(read)?;
         let number = counted(pictures.len(), "picture");
-        let summary = format!("{number} in {}{unread}", path.display());
+        let others = others(&found.others);
+        let summary = format!("{number} in {}{unread}{others}", path.display());
         Ok(pictures_done(&pictures, summary))
+    }
+}
+
+/// Counts files of another kind at the end of a summary; empty if there is none.
+fn others(by_ending: &BTreeMap<String, usize>) -> String {
+    let each = by_ending
+        .iter()
+        .map(|(ending, number)| match ending.as_str() {
+            "" => format!("{number} without an ending"),
+            ending => format!("{number} .{ending}"),
+        });
+    match by_ending.values().sum() {
+        0 => String::new(),
+        all => format!(
+            "; {} left out: {}",
+            counted(all, "other file"),
+            each.collect::<Vec<_>>().join(", ")
+        ),
     }
 }

@@ -49,26 +49,28 @@ pub struct PreparedPicture {
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     /// The file is damaged, of another format, or beyond a bound.
-    #[error("the picture can't be read ({0}); give a JPEG or PNG file")]
+    #[error("the picture can't be read ({0}); give a JPEG, PNG or WebP file")]
     Unreadable(#[from] PictureFileError),
     /// Scaling or encoding failed: a fault of this program.
     #[error("the picture could not be scaled ({0})")]
     Internal(String),
 }
 
-/// Prepares `file`, a JPEG or PNG, for a model whose server scales by `tier`.
+/// Prepares `file`, a JPEG, PNG or WebP, for a model whose server scales by `tier`.
 ///
 /// # Errors
-/// When the file is not a sound JPEG or PNG within the bounds of [`PictureFile`].
+/// When the file is not a sound JPEG, PNG or WebP within the bounds of [`PictureFile`].
 pub fn prepare(
     file: &Bytes,
     tier: ImageTier,
     detail: Detail,
 ) -> Result<PreparedPicture, PictureError> {
     let opened = PictureFile::open(file)?;
-    let media = match opened.format() {
-        ImageFormat::Png => MediaType::Png,
-        _ => MediaType::Jpeg,
+    // Not all servers read WebP.
+    let kept_as = match opened.format() {
+        ImageFormat::Jpeg => Some(MediaType::Jpeg),
+        ImageFormat::Png => Some(MediaType::Png),
+        _ => None,
     };
     let (width, height) = opened.size();
     // A picture that keeps its bytes is decoded too: a damaged one costs a call.
@@ -78,11 +80,12 @@ pub fn prepare(
         (to_width, to_height) = with_long_edge(width, height, detail.max_edge());
     }
     let is_same = (to_width, to_height) == (width, height);
-    let (media, bytes) = if is_same {
-        (media, file.clone())
-    } else {
-        let small = scaled(&decoded, to_width, to_height)?;
-        (MediaType::Jpeg, encoded(&small)?)
+    let (media, bytes) = match kept_as {
+        Some(media) if is_same => (media, file.clone()),
+        _ => {
+            let small = scaled(&decoded, to_width, to_height)?;
+            (MediaType::Jpeg, encoded(&small)?)
+        }
     };
     Ok(PreparedPicture {
         picture: Picture {
@@ -182,7 +185,10 @@ mod tests {
                 Detail::Medium,
             );
             let refused = refused.expect_err("refused").to_string();
-            assert!(refused.ends_with("give a JPEG or PNG file"), "{refused}");
+            assert!(
+                refused.ends_with("give a JPEG, PNG or WebP file"),
+                "{refused}"
+            );
         }
     }
 }

@@ -64,7 +64,7 @@ pub(super) struct MessageBody {
 pub(super) struct Image {
     /// Name of the picture.
     name: String,
-    /// JPEG or PNG file in base64.
+    /// JPEG, PNG or WebP file in base64.
     data: String,
 }
 
@@ -120,12 +120,13 @@ impl MessageBody {
                 Ok(file) if codec::is_picture(&file) => file,
                 Ok(_) => {
                     let detail = format!(
-                        "images[{nth}].data: not a JPEG or PNG; send the file as it is, in base64"
+                        "images[{nth}].data: not a JPEG, PNG or WebP; send the file in base64"
                     );
                     return wrong(detail, format!("images[{nth}].data"), start(&image.data));
                 }
                 Err(why) => {
-                    let detail = format!("images[{nth}].data: {why}; send a JPEG or PNG in base64");
+                    let detail =
+                        format!("images[{nth}].data: {why}; send a JPEG, PNG or WebP in base64");
                     return wrong(detail, format!("images[{nth}].data"), start(&image.data));
                 }
             };

@@ -127,7 +127,7 @@ pub struct WorkflowRun {
     /// The definition, in Roboflow's JSON.
     #[schema(value_type = Object)]
     pub workflow: serde_json::Value,
-    /// JPEG or PNG files in base64; several are one batch. Every image input gets them.
+    /// JPEG, PNG or WebP files in base64; several are one batch. Every image input gets them.
     #[serde(default)]
     pub images: Vec<String>,
     /// Values of the other inputs, by name.

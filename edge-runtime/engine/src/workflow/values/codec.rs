@@ -1,4 +1,4 @@
-//! Pictures as files in memory: JPEG and PNG, and base64 around them.
+//! Pictures as files in memory: JPEG, PNG and WebP, and base64 around them.
 //!
 //! - No file on disk is touched.
 //! - Invalid bytes, or a picture beyond the bounds of [`picture_file`], are an error.
@@ -43,7 +43,7 @@ pub fn png(picture: &RgbPixels) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Decodes a JPEG or PNG file.
+/// Decodes a JPEG, PNG or WebP file.
 ///
 /// # Errors
 /// If the bytes are no such picture, or it is beyond a bound.
@@ -112,11 +112,11 @@ pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
         .map_err(|e| format!("not base64: {e}"))
 }
 
-/// Returns whether the bytes begin like a JPEG or PNG file.
+/// Returns whether the bytes begin like a JPEG, PNG or WebP file.
 pub fn is_picture(bytes: &[u8]) -> bool {
     matches!(
         image::guess_format(bytes),
-        Ok(ImageFormat::Jpeg | ImageFormat::Png)
+        Ok(ImageFormat::Jpeg | ImageFormat::Png | ImageFormat::WebP)
     )
 }
 
