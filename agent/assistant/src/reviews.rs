@@ -125,13 +125,13 @@ fn describe_review(review: &Review) -> String {
         return format!("{:>8}", event.seq);
     };
     let mut text = format!(
-        "{:>8}  {}  {camera}, {}: {} ({}, {:.0} %)",
+        "{:>8}  {}  {camera}, {}: {} ({}, {} %)",
         event.seq,
         local_time(event.at.unix_ms),
         rule.rule,
         rule.reason,
         verdict_name(event.decision.verdict),
-        event.decision.confidence * 100.0
+        event.decision.percent()
     );
     if let Some(given) = &review.opinion {
         text.push_str(&match &given.by {

@@ -256,10 +256,10 @@ fn camera(event: &Event, clock: Clock) -> &str {
 
 fn describe_decision(event: &Event) -> String {
     let verdict = verdict_name(event.decision.verdict);
-    let percent = event.decision.confidence * 100.0;
+    let percent = event.decision.percent();
     match event.assessment.as_deref().map(describe_answer) {
-        Some(answer) => format!("({verdict}, {percent:.0} %; {answer})"),
-        None => format!("({verdict}, {percent:.0} %)"),
+        Some(answer) => format!("({verdict}, {percent} %; {answer})"),
+        None => format!("({verdict}, {percent} %)"),
     }
 }
 

@@ -161,8 +161,8 @@ async fn export_one(
 fn decisions(records: &[Event]) -> Vec<String> {
     let first = records.first().map(|event| {
         let verdict = verdict_name(event.decision.verdict);
-        let percent = event.decision.confidence * 100.0;
-        format!("{verdict}, {percent:.0} %: {}", event.decision.reason)
+        let percent = event.decision.percent();
+        format!("{verdict}, {percent} %: {}", event.decision.reason)
     });
     let later = records
         .iter()

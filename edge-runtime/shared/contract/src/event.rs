@@ -323,6 +323,15 @@ pub struct Decision {
     pub asks: Option<Asks>,
 }
 
+impl Decision {
+    /// Confidence in whole percent, rounded down: 69.9 % does not look as if it passed a gate of
+    /// 70 %.
+    pub fn percent(&self) -> f64 {
+        // 0.29 is a little less than 29 percent.
+        (self.confidence * 100.0 + 1e-6).floor()
+    }
+}
+
 /// Changes that a second opinion may make to an event. Kept in the event, because the rule may have
 /// changed when the opinion comes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
