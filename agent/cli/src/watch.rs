@@ -77,7 +77,8 @@ fn sentence(args: &WatchArgs, camera: Option<String>) -> Result<String, Failure>
     })
 }
 
-fn plain() -> Result<Plain, Failure> {
+/// Reads the words and templates that the program carries.
+pub(super) fn plain() -> Result<Plain, Failure> {
     Plain::new().map_err(|error| Failure::failed(error.to_string()))
 }
 

@@ -4,6 +4,7 @@
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_engine::templates::watch;
+use watchkeeper_english::singulars;
 
 use crate::DataError;
 use crate::amend;
@@ -56,6 +57,18 @@ impl Plain {
     /// The templates of the commonest watches.
     pub fn templates(&self) -> &[Template] {
         &self.lexicon.templates
+    }
+
+    /// The classes, of those `known`, that a word stands for: one of them, its plural, or a group.
+    pub fn classes<'k>(&self, word: &str, known: &[&'k str]) -> Vec<&'k str> {
+        let word = folded(word);
+        let group = match self.lexicon.class(&word) {
+            Some((labels, false)) => labels,
+            _ => &[],
+        };
+        let forms: Vec<String> = singulars(&word).chain(group.iter().cloned()).collect();
+        let is_meant = |label: &&&str| forms.iter().any(|form| form == **label);
+        known.iter().filter(is_meant).copied().collect()
     }
 
     /// Understands one request.

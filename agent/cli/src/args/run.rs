@@ -23,8 +23,8 @@ pub(crate) struct RunArgs {
     /// Workflow to run, in Roboflow's JSON.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone", "tiles", "region"])]
     pub workflow: Option<PathBuf>,
-    /// Classes to watch, or `all` [default: people, vehicles, animals with a model of the zoo, else
-    /// all].
+    /// Classes to watch, groups such as `vehicles`, or `all` [default: people, vehicles, animals
+    /// with a model of the zoo, else all].
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub watch: Vec<String>,
     /// Count crossings of this line, in pixels; repeatable.

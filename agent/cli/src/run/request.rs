@@ -15,12 +15,14 @@ use watchkeeper_contract::source::Pace;
 use watchkeeper_engine::templates::annotate::with_drawing;
 use watchkeeper_models::labels::MOVING;
 use watchkeeper_models::{MOTION, PREFERRED, Zoo};
+use watchkeeper_plain::Plain;
 
 use super::plan::{self, Watch};
 use crate::args::RunArgs;
 use crate::backends::no_network;
 use crate::exit::Failure;
 use crate::user_file::folder_of;
+use crate::watch::plain;
 
 /// Value of `--watch` for every class of a model.
 const ALL: &str = "all";
@@ -294,8 +296,7 @@ fn classes(
         return Ok(Vec::new());
     }
     if !wanted.is_empty() {
-        check_classes(&wanted, labels, model)?;
-        return Ok(wanted);
+        return known_classes(wanted, labels, model, notes);
     }
     // Of COCO's 80 classes only moving objects are the default: a door detected as refrigerator, or
     // a shadow as bench, would be a visit. A model with other classes was trained for all of them.
@@ -313,20 +314,37 @@ fn classes(
     Ok(usual)
 }
 
-fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(), Failure> {
-    for class in classes {
-        if labels.is_empty() || labels.contains(&class.as_str()) {
+/// Returns the labels of a model that the words of `--watch` stand for.
+fn known_classes(
+    words: Vec<String>,
+    labels: &[&str],
+    model: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>, Failure> {
+    let mut known = Vec::new();
+    let plain = plain()?;
+    for word in words {
+        if labels.is_empty() || labels.contains(&word.as_str()) {
+            known.push(word);
             continue;
         }
-        let nearest = nearest(class, labels.iter().copied())
-            .map(|label| format!("; did you mean {label}?"))
-            .unwrap_or_default();
-        return Err(Failure::input(format!(
-            "{model} does not know the class {class:?}{nearest}"
-        ))
-        .with([format!("classes of {model}: {}", labels.join(", "))]));
+        let meant = plain.classes(&word, labels);
+        if meant.is_empty() {
+            return Err(unknown_class(&word, labels, model, &plain));
+        }
+        notes.push(format!("--watch {word} watches {}", meant.join(", ")));
+        known.extend(meant.into_iter().map(str::to_owned));
     }
-    Ok(())
+    Ok(known)
+}
+
+fn unknown_class(word: &str, labels: &[&str], model: &str, plain: &Plain) -> Failure {
+    let includes = |label: &&&str| !plain.classes(label, &[word]).is_empty();
+    let likely = labels.iter().find(includes).copied();
+    let likely = likely.or_else(|| nearest(word, labels.iter().copied()));
+    let remedy = likely.map_or_else(String::new, |label| format!("; did you mean {label}?"));
+    Failure::input(format!("{model} does not know the class {word:?}{remedy}"))
+        .with([format!("classes of {model}: {}", labels.join(", "))])
 }
 
 fn rules(texts: &[String]) -> Result<Vec<RuleSpec>, Failure> {

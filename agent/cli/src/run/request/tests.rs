@@ -146,10 +146,30 @@ fn default_classes_are_the_moving_ones() {
 
 #[test]
 fn misspelt_class_is_refused_with_the_nearest_one() {
-    let wrong = ["persom".to_owned()];
-    let failure = check_classes(&wrong, &["person", "car"], "m").unwrap_err();
-    assert!(
-        failure.sentence.contains("did you mean person?"),
-        "{failure}"
-    );
+    let refused = |word: &str, labels: &[&str]| {
+        let refused = known_classes(vec![word.to_owned()], labels, "m", &mut Vec::new());
+        refused.unwrap_err().to_string()
+    };
+    let coco = ["person", "car", "truck"];
+    let of_objectron = ["person", "vehicle"];
+    for (word, labels, expected) in [
+        ("persom", &coco[..], "did you mean person?"),
+        ("truck", &of_objectron, "did you mean vehicle?"),
+        ("child", &coco, "does not know the class \"child\""),
+    ] {
+        let refused = refused(word, labels);
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
+
+#[test]
+fn group_of_classes_is_watched_as_its_labels() {
+    let watched = |word: &str, labels: &[&str]| {
+        known_classes(vec![word.to_owned()], labels, "m", &mut Vec::new()).unwrap()
+    };
+    let coco = ["person", "car", "truck", "cat"];
+    assert_eq!(watched("people", &coco), ["person"]);
+    assert_eq!(watched("vehicles", &coco), ["car", "truck"]);
+    assert_eq!(watched("Cars", &coco), ["car"]);
+    assert_eq!(watched("vehicles", &["person", "vehicle"]), ["vehicle"]);
 }
