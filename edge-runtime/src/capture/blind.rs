@@ -2,8 +2,8 @@
 //!
 //! Sans-IO, by presentation time. The mean luma of [`GRID_SIZE`]² cells is compared twice a second.
 //! - *Frozen*: the cells are identical for [`FROZEN_AFTER`]. Sensor noise changes some cell of a
-//!   real camera in that time, even at night, so no threshold is needed. A codec that repeats a
-//!   noiseless still scene is distinguished only by this time.
+//!   real camera in that time, even at night. An encoder may change cells of a frozen picture by 4
+//!   levels, and leave those of a live dark scene within 1: no threshold tells them apart.
 //! - *Black*: the cells have no contrast beyond their noise for [`BLACK_AFTER`]: neither over the
 //!   picture (5th to 95th percentile) nor in a single lit cell, such as a lamp. Text that a camera
 //!   writes into the upper and lower [`TEXT_ROWS`] is not a lamp.

@@ -23,8 +23,8 @@ pub(crate) enum Notice {
         /// One sentence, free of credentials.
         message: String,
     },
-    /// Frames arrive, but show nothing.
-    Blind(Blindness),
+    /// Frames arrive, but have shown nothing for this time.
+    Blind { how: Blindness, lasted: Duration },
     /// Frames arrive and show something.
     Seeing,
     /// The source is no longer watched.
@@ -77,13 +77,16 @@ impl Outages {
             Notice::Lost { cause, message } => {
                 self.begin(now, source, Some(cause), message, new_id)
             }
-            Notice::Blind(how) => self.begin(
-                now,
-                source,
-                None,
-                describe_blindness(how).to_owned(),
-                new_id,
-            ),
+            Notice::Blind { how, lasted } => {
+                let since = now.checked_sub(lasted).unwrap_or(now);
+                self.begin(
+                    since,
+                    source,
+                    None,
+                    describe_blindness(how).to_owned(),
+                    new_id,
+                )
+            }
             Notice::Seeing | Notice::Forgotten => {
                 let open = self.open.remove(source)?;
                 // Nobody saw the source return.
@@ -105,11 +108,11 @@ impl Outages {
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<BoxRecord> {
         match notice {
-            Notice::Lost { .. } | Notice::Blind(_) if !self.open.contains_key(source) => {
+            Notice::Lost { .. } | Notice::Blind { .. } if !self.open.contains_key(source) => {
                 self.unwatched.insert(source.clone(), notice);
                 None
             }
-            Notice::Lost { .. } | Notice::Blind(_) | Notice::Seeing | Notice::Forgotten => {
+            Notice::Lost { .. } | Notice::Blind { .. } | Notice::Seeing | Notice::Forgotten => {
                 self.notice(now, source, notice, new_id)
             }
         }
@@ -128,7 +131,7 @@ impl Outages {
 
     fn begin(
         &mut self,
-        now: Instant,
+        since: Instant,
         source: &SourceId,
         cause: Option<LossCause>,
         message: String,
@@ -147,7 +150,7 @@ impl Outages {
         let id = new_id();
         let open = OpenOutage {
             id,
-            since: now,
+            since,
             cause,
             message: message.clone(),
         };
@@ -203,6 +206,23 @@ mod tests {
         };
         assert_eq!(Some(id), begun.map(|b| b.0));
         assert_eq!(lasted_s, Some(10.25));
+    }
+
+    #[test]
+    fn blindness_lasts_from_the_first_such_picture() {
+        let (mut outages, mut new_id, told) = (Outages::default(), ids(), Instant::now());
+        let frozen = Notice::Blind {
+            how: Blindness::Frozen,
+            lasted: Duration::from_secs(30),
+        };
+        outages.notice(told, &gate(), frozen, &mut new_id);
+        let after = told + Duration::from_secs(5);
+        let ended = outages.notice(after, &gate(), Notice::Seeing, &mut new_id);
+        let body = ended.map(|record| record.body);
+        let Some(EventBody::SourceOutage { lasted_s, .. }) = body else {
+            panic!("not an outage: {body:?}");
+        };
+        assert_eq!(lasted_s, Some(35.0));
     }
 
     #[test]

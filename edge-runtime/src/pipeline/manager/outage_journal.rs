@@ -58,7 +58,7 @@ impl OutageJournal {
                     continue;
                 }
                 SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
-                SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
+                SourceNotice::Blind { kind, lasted, .. } => Notice::Blind { how: kind, lasted },
                 SourceNotice::Forgotten { .. } => Notice::Forgotten,
                 SourceNotice::Back { .. } | SourceNotice::Seeing { .. } => Notice::Seeing,
             };
