@@ -38,7 +38,7 @@ pub enum BenchError {
          measured"
     )]
     Task { model: String, task: &'static str },
-    #[error("no back end runs {model}: {why}")]
+    #[error("{model} can't be measured: {why}")]
     Nowhere { model: String, why: String },
 }
 
