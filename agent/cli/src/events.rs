@@ -181,20 +181,20 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
     Some(text)
 }
 
-/// Describes what ended, such as `person #7 left desk after 10.4 s`.
+/// Describes what ended, such as `person #7 was in desk for 10.4 s`. The end of a run ends it too.
 fn describe_rule_end(rule: &RuleEvent) -> String {
     let subject = match (rule.tracks.as_slice(), &rule.label) {
         ([track], Some(label)) => format!("{label} #{track}"),
         ([track], None) => format!("#{track}"),
         _ => String::new(),
     };
-    let after = rule
-        .dwell_s
-        .map_or_else(String::new, |dwell_s| format!(" after {dwell_s:.1} s"));
-    match (subject.as_str(), &rule.zone) {
-        ("", _) => format!("ended{after}"),
-        (subject, Some(zone)) => format!("{subject} left {zone}{after}"),
-        (subject, None) => format!("{subject} gone{after}"),
+    let lasted = rule.dwell_s.map(|dwell_s| format!("for {dwell_s:.1} s"));
+    match (subject.as_str(), &rule.zone, lasted) {
+        ("", _, None) => "ended".to_owned(),
+        (subject, _, None) => format!("{subject} gone"),
+        ("", _, Some(lasted)) => format!("went on {lasted}"),
+        (subject, Some(zone), Some(lasted)) => format!("{subject} was in {zone} {lasted}"),
+        (subject, None, Some(lasted)) => format!("{subject} was there {lasted}"),
     }
 }
 
@@ -465,7 +465,7 @@ mod tests {
         body["dwell_s"] = json!(10.4);
         let left = line(&event("end", body), Clock::Source).unwrap();
         assert!(
-            left.ends_with("motion #18 left bench after 10.4 s"),
+            left.ends_with("motion #18 was in bench for 10.4 s"),
             "{left}"
         );
     }

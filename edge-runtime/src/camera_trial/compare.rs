@@ -228,8 +228,8 @@ fn propose(measured: &[Measured], counts: &[usize], wanted_fps: f64) -> (Option<
         let fastest = cheapest(&mut (0..measured.len())).map_or(0.0, |i| measured[i].ms_per_frame);
         let near = (0..measured.len()).filter(|&i| measured[i].ms_per_frame <= NEAR * fastest);
         let reason = format!(
-            "No candidate keeps up with {wanted_fps:.0} frames per second on this machine; of the \
-             fastest ones this finds most. Fast objects may be missed."
+            "A watch needs {wanted_fps:.0} frames per second, and no candidate keeps up with them on \
+             this machine; of the fastest ones this finds most. Fast objects may be missed."
         );
         return (near.max_by_key(|&i| (counts[i], Reverse(i))), reason);
     }
@@ -240,8 +240,8 @@ fn propose(measured: &[Measured], counts: &[usize], wanted_fps: f64) -> (Option<
         let share = 100.0 * counts[i] as f64 / most as f64;
         format!(
             "It finds {share:.0} % as many objects as the candidate that finds most, and is the \
-             cheapest one that keeps up with {wanted_fps:.0} frames per second and finds nearly as \
-             many as the others that keep up."
+             cheapest one that keeps up with the {wanted_fps:.0} frames per second of a watch and \
+             finds nearly as many as the best one that keeps up."
         )
     });
     (chosen, reason)
@@ -325,7 +325,7 @@ mod tests {
         let slower = walking("slower", 1900.0, &[0.0, 100.0]);
         let finding = compare(&[slower, slow], None);
         assert_eq!(finding.proposed, Some(1));
-        assert!(finding.reason.contains("No candidate keeps up"));
+        assert!(finding.reason.contains("no candidate keeps up"));
     }
 
     #[test]
