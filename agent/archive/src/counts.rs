@@ -48,6 +48,7 @@ impl Archive {
             bytes: totals.bytes,
             orphans_kept: self.open_report().orphans_kept as u64,
             max_bytes: limits.max_bytes,
+            evictions: self.durable().evictions(),
             record_bytes: totals.record_bytes,
             reference_bytes: totals.reference_bytes,
             max_record_bytes: limits.max_record_bytes,

@@ -12,6 +12,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -46,6 +47,8 @@ pub struct Durable {
     writer: Mutex<()>,
     index: Mutex<Index>,
     vectors: VectorCache,
+    /// Stored entries that made room for others since the start.
+    evictions: AtomicU64,
 }
 
 /// Entries and contents that a change removed.
@@ -106,6 +109,7 @@ impl Durable {
             writer: Mutex::new(()),
             index: Mutex::new(index),
             vectors: VectorCache::default(),
+            evictions: AtomicU64::new(0),
         };
         Ok((durable, report))
     }
@@ -163,14 +167,16 @@ impl Durable {
             self.blobs.publish(sealed)?;
             return Ok((entry, Removed::default()));
         }
-        let (entry, evicted) = {
+        let (entry, evicted, current) = {
             let index = self.index();
             let content = (sealed.hash, sealed.bytes);
             let entry = new.into_entry(content, Content::Stored, index.next_number(), now);
             let slot = Slot::of(&entry);
             let now_us = now.as_microsecond();
-            let room = make_room(&index, &slot, &self.limits, now_us);
-            (entry, room?)
+            let room = make_room(&index, &slot, &self.limits, now_us)?;
+            let slots = room.iter().filter_map(|name| index.slot(name));
+            let current = slots.filter(|slot| slot.is_there(now_us)).count();
+            (entry, room, current)
         };
         // It may be that of an entry whose removal was not synced.
         let had_file = self.blobs.open_file(&sealed.hash).is_ok();
@@ -187,7 +193,14 @@ impl Durable {
         {
             self.blobs.remove(&sealed.hash);
         }
-        Ok((entry, removed?))
+        let removed = removed?;
+        self.evictions.fetch_add(current as u64, Ordering::Relaxed);
+        Ok((entry, removed))
+    }
+
+    /// Number of stored entries that made room for others since the start.
+    pub(crate) fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
     }
 
     /// Returns the entry of a name if it is protected.

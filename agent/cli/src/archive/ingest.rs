@@ -9,7 +9,8 @@ use watchkeeper_archive::entry::{Entry, MAX_FIELD, Metadata, Retention};
 use watchkeeper_archive::name::{EntryName, name_of_path};
 use watchkeeper_archive::source::MAX_FILES;
 use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
-use watchkeeper_archive::{ArchiveError, ContentHash, Source};
+use watchkeeper_archive::{ArchiveError, ContentHash, Source, Stats};
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_pictures::folder::{self, FolderError, FolderFiles};
 
 use super::super::agent_client::AgentClient;
@@ -38,6 +39,7 @@ pub(super) async fn run(
         ));
     }
     let options = options(&args);
+    let before: Stats = client.get("archive/stats").await?;
     let mut count = 0;
     for text in &args.sources {
         // A path needs no scheme here.
@@ -65,7 +67,24 @@ pub(super) async fn run(
     if count > 1 {
         out.line(format!("{count} entries in {}", args.collection));
     }
+    let after: Stats = client.get("archive/stats").await?;
+    if let Some(note) = evicted(&before, &after) {
+        out.note(note);
+    }
     Ok(())
+}
+
+/// Names the entries that were deleted to make room meanwhile, which may be some of the new ones.
+fn evicted(before: &Stats, after: &Stats) -> Option<String> {
+    let evicted = after.evictions.saturating_sub(before.evictions);
+    (evicted > 0).then(|| {
+        format!(
+            "{} of the archive, the oldest, made room meanwhile: it holds at most {}. Raise \
+             agent.archive.max_bytes to keep more",
+            counted(evicted, "entry"),
+            counted(after.max_bytes, "byte")
+        )
+    })
 }
 
 /// Ingests for a session: files are read as its user.
