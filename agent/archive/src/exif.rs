@@ -8,6 +8,8 @@ use crate::entry::{Exif, Metadata, TimeSource};
 
 /// Bytes of a picture that are searched for its metadata.
 const EXIF_BYTES: u64 = 1 << 20;
+/// Bytes of a WebP that are searched for its metadata, which stand behind the pixels.
+const WEBP_BYTES: u64 = 64 << 20;
 
 /// Adds what a picture file says of itself, where the caller did not; `now` is the time of the box.
 pub(crate) fn add_exif(metadata: &mut Metadata, sealed: &Sealed, now: &Zoned) {
@@ -29,8 +31,12 @@ pub(crate) fn add_exif(metadata: &mut Metadata, sealed: &Sealed, now: &Zoned) {
 
 /// Reads what a picture says of itself, and the instant of its time where it names its offset.
 fn read(sealed: &Sealed) -> Option<(Exif, Option<Timestamp>)> {
-    let head = sealed.first_bytes(EXIF_BYTES);
-    let is_picture = head.starts_with(b"\xff\xd8") || head.starts_with(b"\x89PNG");
+    let mut head = sealed.first_bytes(EXIF_BYTES);
+    let is_webp = head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP");
+    if is_webp {
+        head = sealed.first_bytes(WEBP_BYTES);
+    }
+    let is_picture = is_webp || head.starts_with(b"\xff\xd8") || head.starts_with(b"\x89PNG");
     let found = is_picture.then(|| watchkeeper_pictures::metadata::read(&head))?;
     let at = found.at;
     let exif = Exif {

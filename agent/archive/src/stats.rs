@@ -75,7 +75,7 @@ pub struct Stats {
     /// include their bytes.
     pub orphans_kept: u64,
     pub max_bytes: u64,
-    /// Entries that were deleted since the start to make room for others.
+    /// Stored entries that were deleted since the start to make room for others.
     #[serde(default)]
     pub evictions: u64,
     /// Bytes of the records of entries, and those of references; both about.

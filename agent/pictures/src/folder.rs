@@ -2,11 +2,10 @@
 //!
 //! - The order is that of paths. A folder beyond the bounds is refused whole.
 //! - Symbolic links, and what is not a regular file, are not followed and are named with the cause.
-//! - Hidden names are passed over. Files of another kind are counted by their ending.
+//! - Hidden names are passed over, files of another kind counted.
 //!
 //! Not here: the walk of the archive below its roots, which trusts no path.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,8 +43,9 @@ pub struct FolderFiles {
     pub files: Vec<PathBuf>,
     /// Paths that are not read, with the cause.
     pub skipped: Vec<(PathBuf, &'static str)>,
-    /// Number of files of another kind, by their ending in lower case; empty for none.
-    pub others: BTreeMap<String, usize>,
+    /// Number of files of another kind, and one of them.
+    pub others: usize,
+    pub other: Option<PathBuf>,
 }
 
 /// Lists picture files by their endings; a file that is named itself is all. Outputs of jobs in
@@ -124,7 +124,8 @@ impl Walk {
                 };
                 if !is_wanted {
                     if kind.is_file() {
-                        *found.others.entry(ending(&path)).or_default() += 1;
+                        found.others += 1;
+                        found.other.get_or_insert(path);
                     }
                     continue;
                 }
@@ -152,12 +153,12 @@ impl Walk {
 }
 
 fn is_picture(path: &Path) -> bool {
-    ENDINGS.contains(&ending(path).as_str())
-}
-
-fn ending(path: &Path) -> String {
-    let ending = path.extension().unwrap_or_default();
-    ending.to_string_lossy().to_ascii_lowercase()
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| {
+        ENDINGS
+            .iter()
+            .any(|known| ending.eq_ignore_ascii_case(known))
+    })
 }
 
 #[cfg(test)]
@@ -192,8 +193,9 @@ mod tests {
                 .map(|path| path.strip_prefix(dir.path()).unwrap());
             inner.map(|path| path.display().to_string()).collect()
         };
-        let others = pictures(dir.path(), true).unwrap().others;
-        assert_eq!(others, BTreeMap::from([("txt".to_owned(), 1)]));
+        let found = pictures(dir.path(), true).unwrap();
+        let other = dir.path().join("notes.txt");
+        assert_eq!((found.others, found.other), (1, Some(other)));
         assert_eq!(names(false), ["a.png", "c.JPG"]);
         assert_eq!(names(true), ["a.png", "b/d.jpeg", "c.JPG"]);
     }

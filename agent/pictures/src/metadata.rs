@@ -32,7 +32,7 @@ pub struct Metadata {
     pub camera: Option<String>,
 }
 
-/// Reads the EXIF block of a JPEG, PNG or WebP file, or of its beginning.
+/// Reads the EXIF block of a JPEG, PNG or WebP file; of the first two, the beginning is enough.
 pub fn read(file: &[u8]) -> Metadata {
     let mut reader = Reader::new();
     reader.continue_on_error(true);

@@ -33,12 +33,8 @@ pub enum SourceNotice {
     Back { lasted: Duration, at: Wall },
     /// The last subscriber left, so the end of the outage cannot be observed.
     Forgotten { at: Wall },
-    /// Frames come but have shown nothing for this time.
-    Blind {
-        kind: Blindness,
-        lasted: Duration,
-        at: Wall,
-    },
+    /// Frames come but show nothing.
+    Blind { kind: Blindness, at: Wall },
     /// The picture is useful again.
     Seeing { lasted: Duration, at: Wall },
     /// The processor decodes although hardware was expected.

@@ -67,7 +67,7 @@ impl Stills {
             return Err(FeedError {
                 cause: LossCause::NotFound,
                 message: format!(
-                    "folder {} holds no picture; put .jpg or .png files there",
+                    "folder {} holds no picture; put .jpg, .png or .webp files there",
                     path.display()
                 ),
                 is_retryable: false,

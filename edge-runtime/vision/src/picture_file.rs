@@ -77,6 +77,10 @@ impl<'a> PictureFile<'a> {
             }
             Err(error) => return Err(PictureFileError::Unreadable(error.to_string())),
         };
+        if format == ImageFormat::WebP && is_animated_webp(file) {
+            let why = "it is an animated WebP; save one picture of it".to_owned();
+            return Err(PictureFileError::Unreadable(why));
+        }
         let decoder = open_decoder(file, format).map_err(|error| match error {
             ImageError::Limits(limit) if limit.kind() == LimitErrorKind::InsufficientMemory => {
                 PictureFileError::TooMuchMetadata
@@ -90,7 +94,11 @@ impl<'a> PictureFile<'a> {
         if u64::from(width) * u64::from(height) > MAX_PIXELS {
             return Err(PictureFileError::TooManyPixels { width, height });
         }
-        let bytes = decoder.total_bytes();
+        let bytes = match format {
+            // A lossless one is decoded with four bytes a pixel and copied.
+            ImageFormat::WebP => decoder.total_bytes() + 4 * u64::from(width) * u64::from(height),
+            _ => decoder.total_bytes(),
+        };
         if bytes > MAX_DECODED_BYTES {
             return Err(PictureFileError::TooManyBytes {
                 width,
@@ -174,6 +182,12 @@ fn is_complete_png(file: &[u8]) -> bool {
     false
 }
 
+/// Whether the extended header of a WebP has the flag of an animation.
+fn is_animated_webp(file: &[u8]) -> bool {
+    const ANIMATION: u8 = 0x02;
+    file.get(12..16) == Some(b"VP8X") && file.get(20).is_some_and(|flags| flags & ANIMATION != 0)
+}
+
 /// Whether a WebP has the length that its header says.
 fn is_complete_webp(file: &[u8]) -> bool {
     let length = file.get(4..).and_then(<[u8]>::first_chunk::<4>);
@@ -185,7 +199,8 @@ fn is_complete_webp(file: &[u8]) -> bool {
 /// Opens the decoder with a limit on its allocations other than the pixels.
 fn open_decoder(file: &[u8], format: ImageFormat) -> ImageResult<Box<dyn ImageDecoder + '_>> {
     let mut reader = ImageReader::with_format(Cursor::new(file), format);
-    // Profile, texts and rows are counted here, the pixels of the picture are not.
+    // The PNG decoder counts profile, texts and rows here, but not the pixels. Those of a WebP are
+    // not read.
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(MAX_METADATA_BYTES);
     reader.limits(limits);
@@ -350,6 +365,14 @@ mod tests {
         let with_thumbnail = [&jpeg[..2], &thumbnail, &jpeg[2..]].concat();
         decode(&with_thumbnail).unwrap();
         decode(&with_thumbnail[..with_thumbnail.len() - 2]).unwrap_err();
+    }
+
+    #[test]
+    fn animated_webp_is_refused() {
+        let mut file = b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0".to_vec();
+        file.extend([0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let refused = decode(&file).unwrap_err().to_string();
+        assert!(refused.contains("save one picture of it"), "{refused}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Knowledge {
         let mut lines = Vec::new();
         for camera in &self.cameras {
             let rate = camera.rate.map_or_else(String::new, |rate| {
-                format!(", {rate:.1} pictures a second on average")
+                format!(", on average {rate:.1} pictures a second or more in each span")
             });
             let (from, to) = self.question.range;
             let whole = duration_ms(to - from);

@@ -101,6 +101,10 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
         stats.bytes,
         counted(stats.max_bytes, "byte")
     ));
+    if stats.evictions > 0 {
+        let evicted = counted(stats.evictions, "entry");
+        out.line(format!("deleted to make room since the start: {evicted}"));
+    }
     out.line(format!(
         "records: {} for entries and {} for references, each of {}",
         counted(stats.record_bytes, "byte"),

@@ -322,12 +322,12 @@ fn known_classes(
     notes: &mut Vec<String>,
 ) -> Result<Vec<String>, Failure> {
     let mut known = Vec::new();
-    let plain = plain()?;
     for word in words {
         if labels.is_empty() || labels.contains(&word.as_str()) {
             known.push(word);
             continue;
         }
+        let plain = plain()?;
         let meant = plain.classes(&word, labels);
         if meant.is_empty() {
             return Err(unknown_class(&word, labels, model, &plain));

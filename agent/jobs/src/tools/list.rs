@@ -1,12 +1,11 @@
 //! `list_pictures`: the picture files of a folder.
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Deserialize;
 use watchkeeper_pictures::Picture;
-use watchkeeper_pictures::folder::{self, FolderError};
+use watchkeeper_pictures::folder::{self, FolderError, FolderFiles};
 
 use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
 use crate::counted;
@@ -61,26 +60,20 @@ impl Tool for ListPictures {
         read.extend(skipped.map(|(file, why)| Err(format!("{}: {why}", file.display()))));
         let (pictures, unread) = readable(read)?;
         let number = counted(pictures.len(), "picture");
-        let others = others(&found.others);
+        let others = others(&found);
         let summary = format!("{number} in {}{unread}{others}", path.display());
         Ok(pictures_done(&pictures, summary))
     }
 }
 
 /// Counts files of another kind at the end of a summary; empty if there is none.
-fn others(by_ending: &BTreeMap<String, usize>) -> String {
-    let each = by_ending
-        .iter()
-        .map(|(ending, number)| match ending.as_str() {
-            "" => format!("{number} without an ending"),
-            ending => format!("{number} .{ending}"),
-        });
-    match by_ending.values().sum() {
-        0 => String::new(),
-        all => format!(
-            "; {} left out: {}",
-            counted(all, "other file"),
-            each.collect::<Vec<_>>().join(", ")
-        ),
-    }
+fn others(found: &FolderFiles) -> String {
+    let name = found.other.as_deref().and_then(Path::file_name);
+    name.map_or_else(String::new, |name| {
+        let number = counted(found.others, "file");
+        format!(
+            "; {number} of another kind left out, such as {}",
+            name.display()
+        )
+    })
 }

@@ -64,6 +64,23 @@ fn names(pictures: &Value) -> Vec<String> {
 }
 
 #[test]
+fn listing_reads_webp_and_counts_files_of_other_kinds() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = image::GrayImage::new(8, 8);
+    picture.save(folder.path().join("a.webp")).unwrap();
+    for name in ["b.tiff", "notes"] {
+        std::fs::write(folder.path().join(name), b"").unwrap();
+    }
+    let listed = run("list_pictures", json!({"folder": folder.path()})).unwrap();
+    assert_eq!(names(&listed.values["pictures"]), ["a"]);
+    let said = listed.summary;
+    assert!(
+        said.contains("; 2 files of another kind left out, such as "),
+        "{said}"
+    );
+}
+
+#[test]
 fn unreadable_picture_stays_last_in_an_order() {
     let folder = tempfile::tempdir().unwrap();
     let pictures = pictures(folder.path());

@@ -23,10 +23,10 @@ pub(crate) enum Notice {
         /// One sentence, free of credentials.
         message: String,
     },
-    /// Frames arrive, but have shown nothing for this time.
-    Blind { how: Blindness, lasted: Duration },
-    /// Frames arrive and show something.
-    Seeing,
+    /// Frames arrive, but show nothing.
+    Blind(Blindness),
+    /// Frames arrive and show something, after this time without.
+    Seeing { lasted: Duration },
     /// The source is no longer watched.
     Forgotten,
 }
@@ -77,21 +77,23 @@ impl Outages {
             Notice::Lost { cause, message } => {
                 self.begin(now, source, Some(cause), message, new_id)
             }
-            Notice::Blind { how, lasted } => {
-                let since = now.checked_sub(lasted).unwrap_or(now);
-                self.begin(
-                    since,
-                    source,
-                    None,
-                    describe_blindness(how).to_owned(),
-                    new_id,
-                )
-            }
-            Notice::Seeing | Notice::Forgotten => {
+            Notice::Blind(how) => self.begin(
+                now,
+                source,
+                None,
+                describe_blindness(how).to_owned(),
+                new_id,
+            ),
+            Notice::Seeing { .. } | Notice::Forgotten => {
                 let open = self.open.remove(source)?;
-                // Nobody saw the source return.
-                let lasted =
-                    (notice == Notice::Seeing).then(|| now.saturating_duration_since(open.since));
+                let lasted = match notice {
+                    // A camera that was blind and then lost was away for longer than its loss.
+                    Notice::Seeing { lasted } => {
+                        Some(lasted.max(now.saturating_duration_since(open.since)))
+                    }
+                    // Nobody saw the source return.
+                    _ => None,
+                };
                 let body = body(open.cause, open.message, lasted);
                 Some(BoxRecord::new(open.id, Phase::End, body))
             }
@@ -108,11 +110,11 @@ impl Outages {
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<BoxRecord> {
         match notice {
-            Notice::Lost { .. } | Notice::Blind { .. } if !self.open.contains_key(source) => {
+            Notice::Lost { .. } | Notice::Blind(_) if !self.open.contains_key(source) => {
                 self.unwatched.insert(source.clone(), notice);
                 None
             }
-            Notice::Lost { .. } | Notice::Blind { .. } | Notice::Seeing | Notice::Forgotten => {
+            Notice::Lost { .. } | Notice::Blind(_) | Notice::Seeing { .. } | Notice::Forgotten => {
                 self.notice(now, source, notice, new_id)
             }
         }
@@ -131,7 +133,7 @@ impl Outages {
 
     fn begin(
         &mut self,
-        since: Instant,
+        now: Instant,
         source: &SourceId,
         cause: Option<LossCause>,
         message: String,
@@ -150,7 +152,7 @@ impl Outages {
         let id = new_id();
         let open = OpenOutage {
             id,
-            since,
+            since: now,
             cause,
             message: message.clone(),
         };
@@ -190,6 +192,11 @@ mod tests {
         }
     }
 
+    fn seeing(after_s: u64) -> Notice {
+        let lasted = Duration::from_secs(after_s);
+        Notice::Seeing { lasted }
+    }
+
     #[test]
     fn outage_begins_once_and_ends_with_its_duration() {
         let (mut outages, mut new_id, start) = (Outages::default(), ids(), Instant::now());
@@ -199,7 +206,7 @@ mod tests {
         let repeated = outages.notice(start, &gate(), lost(LossCause::Stalled), &mut new_id);
         assert_eq!(repeated, None);
         let after = start + Duration::from_millis(10_250);
-        let ended = outages.notice(after, &gate(), Notice::Seeing, &mut new_id);
+        let ended = outages.notice(after, &gate(), seeing(0), &mut new_id);
         let ended = ended.map(|r| (r.id, r.phase, r.body));
         let Some((id, Phase::End, EventBody::SourceOutage { lasted_s, .. })) = ended else {
             panic!("not an end: {ended:?}");
@@ -211,13 +218,9 @@ mod tests {
     #[test]
     fn blindness_lasts_from_the_first_such_picture() {
         let (mut outages, mut new_id, told) = (Outages::default(), ids(), Instant::now());
-        let frozen = Notice::Blind {
-            how: Blindness::Frozen,
-            lasted: Duration::from_secs(30),
-        };
-        outages.notice(told, &gate(), frozen, &mut new_id);
+        outages.notice(told, &gate(), Notice::Blind(Blindness::Frozen), &mut new_id);
         let after = told + Duration::from_secs(5);
-        let ended = outages.notice(after, &gate(), Notice::Seeing, &mut new_id);
+        let ended = outages.notice(after, &gate(), seeing(35), &mut new_id);
         let body = ended.map(|record| record.body);
         let Some(EventBody::SourceOutage { lasted_s, .. }) = body else {
             panic!("not an outage: {body:?}");
@@ -252,7 +255,7 @@ mod tests {
     #[test]
     fn healthy_source_has_no_outage_to_end() {
         let (mut outages, mut new_id) = (Outages::default(), ids());
-        let record = outages.notice(Instant::now(), &gate(), Notice::Seeing, &mut new_id);
+        let record = outages.notice(Instant::now(), &gate(), seeing(0), &mut new_id);
         assert_eq!(record, None);
     }
 
@@ -282,7 +285,7 @@ mod tests {
         let a = outages.notice(now, &gate(), lost(LossCause::Refused), &mut new_id);
         let b = outages.notice(now, &yard, lost(LossCause::Refused), &mut new_id);
         assert_ne!(a.map(|r| r.id), b.map(|r| r.id));
-        let ended = outages.notice(now, &yard, Notice::Seeing, &mut new_id);
+        let ended = outages.notice(now, &yard, seeing(0), &mut new_id);
         assert!(ended.is_some());
         let still = outages.notice(now, &gate(), Notice::Forgotten, &mut new_id);
         assert!(still.is_some());

@@ -58,9 +58,11 @@ impl OutageJournal {
                     continue;
                 }
                 SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
-                SourceNotice::Blind { kind, lasted, .. } => Notice::Blind { how: kind, lasted },
+                SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
                 SourceNotice::Forgotten { .. } => Notice::Forgotten,
-                SourceNotice::Back { .. } | SourceNotice::Seeing { .. } => Notice::Seeing,
+                SourceNotice::Back { lasted, .. } | SourceNotice::Seeing { lasted, .. } => {
+                    Notice::Seeing { lasted }
+                }
             };
             let mut outages = self.outages.lock();
             // Both checked under the lock: a source is replaced under it, and a pipeline that

@@ -34,7 +34,7 @@ impl Worker {
                 let since = Instant::now().checked_sub(lasted);
                 let since = since.unwrap_or_else(Instant::now);
                 self.shared.hub.set_blind(Some((kind, since)));
-                self.notice(SourceNotice::Blind { kind, lasted, at });
+                self.notice(SourceNotice::Blind { kind, at });
             }
             BlindChange::Seeing { lasted } => {
                 let lasted_s = lasted.as_secs_f64();
