@@ -228,8 +228,8 @@ fn propose(measured: &[Measured], counts: &[usize], wanted_fps: f64) -> (Option<
         let fastest = cheapest(&mut (0..measured.len())).map_or(0.0, |i| measured[i].ms_per_frame);
         let near = (0..measured.len()).filter(|&i| measured[i].ms_per_frame <= NEAR * fastest);
         let reason = format!(
-            "A watch needs {wanted_fps:.0} frames per second, and no candidate reaches that on this \
-             machine. Of the fastest ones, this one finds most. Fast objects may be missed."
+            "A watch needs {wanted_fps:.0} frames per second, and no candidate reaches that on \
+             this machine. Of the fastest ones, this one finds most. Fast objects may be missed."
         );
         return (near.max_by_key(|&i| (counts[i], Reverse(i))), reason);
     }
