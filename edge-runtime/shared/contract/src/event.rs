@@ -484,3 +484,23 @@ impl ClipState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_never_exceed_the_confidence() {
+        for (confidence, percent) in [(0.6999, 69.0), (0.7, 70.0), (0.29, 29.0), (1.0, 100.0)] {
+            let decision = Decision {
+                verdict: Verdict::Review,
+                confidence,
+                raw_confidence: None,
+                reason: String::new(),
+                asks: None,
+            };
+            let shown = decision.percent();
+            assert!((shown - percent).abs() < f64::EPSILON, "{confidence}: {shown}");
+        }
+    }
+}
