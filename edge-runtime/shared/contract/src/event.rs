@@ -500,7 +500,10 @@ mod tests {
                 asks: None,
             };
             let shown = decision.percent();
-            assert!((shown - percent).abs() < f64::EPSILON, "{confidence}: {shown}");
+            assert!(
+                (shown - percent).abs() < f64::EPSILON,
+                "{confidence}: {shown}"
+            );
         }
     }
 }
