@@ -279,8 +279,15 @@ impl ArchiveService {
     ///
     /// # Errors
     /// As [`Archive::query_near`], or if no model makes the embedding that it needs.
-    pub async fn query(&self, query: Query) -> Result<Matches, ArchiveError> {
+    pub async fn query(&self, mut query: Query) -> Result<Matches, ArchiveError> {
         let archive = self.archive().await?;
+        if let Some(name) = &mut query.camera
+            && let Some(id) = camera_names(&self.0.runtime)
+                .await
+                .remove(&name.to_lowercase())
+        {
+            *name = id;
+        }
         let near = self.near(&query).await?;
         let found = archive.query_near(query, near).await;
         found.map_err(|error| self.explain(archive, error))
