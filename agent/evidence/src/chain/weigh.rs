@@ -46,11 +46,15 @@ impl Asked<'_> {
     }
 }
 
-/// Weighted mean of the links that count; 0 without one.
+/// Weighted mean of the links that count; 0 without one. A link that can't decide counts at most as
+/// much as the best that does: a code that was read well makes no near row of a table certain.
 pub(super) fn confidence(asked: &[Asked<'_>]) -> f64 {
-    let counted = asked
-        .iter()
-        .filter_map(|a| Some((a.source.weight, a.confidence()?)));
+    let deciding = asked.iter().filter(|a| a.decides());
+    let best = deciding.filter_map(Asked::confidence).reduce(f64::max);
+    let counted = asked.iter().filter_map(|a| {
+        let most = best.filter(|_| !a.source.can_decide).unwrap_or(1.0);
+        Some((a.source.weight, a.confidence()?.min(most)))
+    });
     let (sum, weight) = counted.fold((0.0, 0.0), |(sum, weights), (weight, confidence)| {
         (sum + weight * confidence, weights + weight)
     });
