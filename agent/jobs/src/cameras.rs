@@ -1,5 +1,5 @@
-//! The names that requests may use: those of a box's cameras, rules and zones, and the classes of its
-//! detectors.
+//! The names that requests may use: those of a box's cameras, rules and zones, and the classes of
+//! its detectors.
 //!
 //! - Case and the characters between the words of a name do not matter.
 //! - A name that two cameras have means neither.

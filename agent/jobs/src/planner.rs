@@ -32,7 +32,7 @@ use serde_json::{Map, Value, json};
 pub use job_request::is_job_request;
 use likeness::{GROUP_ALIKE, Like, RANK_ALIKE, Sets, TAG};
 pub use not_understood::NotUnderstood;
-use objects::{CODE, ObjectCount, QR_CODE};
+use objects::{BAR_CODE, CODE, ObjectCount, QR_CODE};
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
 use request::{Request, Source};
@@ -237,7 +237,7 @@ fn clean(chain: &mut Chain, request: &Request) {
             false => "one picture of each burst",
         };
         chain.add_on_pictures("unique", "find_duplicates", params, reason);
-        chain.is_measured = !request.is_exact;
+        chain.is_measured |= !request.is_exact;
     }
     let orders = [request.order, request.best.map(|(_, by)| by)];
     let groupings = request.by.iter().copied();
@@ -261,7 +261,8 @@ fn find(chain: &mut Chain, place: usize, shown: &ObjectCount) {
     let reason = format!("those with {comparison} {number} {class}");
     let (field, tool, params) = match class.as_str() {
         CODE => ("codes", READ_CODES, json!({})),
-        QR_CODE => ("codes", READ_CODES, json!({"qr_only": true})),
+        QR_CODE => ("codes", READ_CODES, json!({"kind": "qr"})),
+        BAR_CODE => ("codes", READ_CODES, json!({"kind": "bar"})),
         class => ("objects", FIND_OBJECTS, json!({"class": class})),
     };
     let name = format!("{field}{suffix}");
@@ -908,7 +909,13 @@ mod tests {
             ),
             (
                 "photos in ./a with a QR code but without barcodes",
-                "list_pictures folder=\"./a\" → read_codes qr_only=true → read_codes → album",
+                "list_pictures folder=\"./a\" → read_codes kind=\"qr\" → read_codes kind=\"bar\" \
+                 → album",
+            ),
+            (
+                "remove the blurred ones and the exact copies in ./a, the 3 best",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 \
+                 → find_duplicates exact=true → select_best by=\"quality\" count=3 → album",
             ),
             (
                 "remove the exact copies in ./a",
@@ -1287,6 +1294,16 @@ mod tests {
             ),
             ("organise ./a by Canon", "not understood: \"Canon\""),
             (".", "say what to do with its pictures"),
+            ("clean up the blurred photos in ./a", "\"clean\""),
+            (
+                "keep the best of each burst in ./a and remove the exact copies",
+                "\"copies\"",
+            ),
+            ("almost identical photos in ./a", "\"almost\""),
+            (
+                "yesterday's pictures between 5 and 15 people",
+                "\"between\", \"5\"",
+            ),
             ("./a, every november", "not understood: \"november\""),
             ("sort ./a", "\"sort\"; choices:"),
             ("photos in ./a of the first of november", "\"november\""),

@@ -58,7 +58,7 @@ pub enum By {
     Sharpness,
     /// Landscape, portrait or square.
     Shape,
-    /// JPEG or PNG, by the ending of the name.
+    /// The ending of the name, such as `jpeg`.
     Format,
     /// The texts of its codes.
     Code,

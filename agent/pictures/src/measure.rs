@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use image::metadata::Orientation;
 use image::{DynamicImage, GrayImage, RgbImage};
-use watchkeeper_vision::imaging::codes;
+use watchkeeper_vision::imaging::codes::{self, Code};
 use watchkeeper_vision::imaging::near_duplicate::{Sketch, Thumbnail};
 use watchkeeper_vision::imaging::quality::MEASURED_SIDE;
 use watchkeeper_vision::jpeg;
@@ -115,18 +115,31 @@ fn version(file: &Path) -> Result<Version, PictureError> {
     })
 }
 
-/// Reads the texts of the codes in a picture, each once: of QR codes only, or of all kinds.
+/// Kinds of codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeKind {
+    Any,
+    Qr,
+    /// All but QR codes.
+    Bar,
+}
+
+/// Reads the texts of the codes of a kind in a picture, each text once.
 ///
 /// # Errors
 /// If the file can't be read or decoded.
-pub fn codes(file: &Path, qr_only: bool) -> Result<Vec<String>, PictureError> {
+pub fn codes(file: &Path, kind: CodeKind) -> Result<Vec<String>, PictureError> {
     let grey = upright_grey(file)?;
-    let found = match qr_only {
-        true => codes::qr_codes(&grey),
-        false => codes::codes(&grey),
+    let texts = |found: Vec<Code>| -> BTreeSet<String> {
+        found.into_iter().map(|code| code.text).collect()
     };
-    let texts: BTreeSet<String> = found.into_iter().map(|code| code.text).collect();
-    Ok(texts.into_iter().collect())
+    let qr = || texts(codes::qr_codes(&grey));
+    let found = match kind {
+        CodeKind::Any => texts(codes::codes(&grey)),
+        CodeKind::Qr => qr(),
+        CodeKind::Bar => &texts(codes::codes(&grey)) - &qr(),
+    };
+    Ok(found.into_iter().collect())
 }
 
 /// Decodes the luma of a picture and turns it upright.

@@ -49,7 +49,7 @@ pub struct Picture {
     pub objects: Option<Vec<FoundObject>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Tag>,
-    /// Texts of the QR and bar codes in it; absent if none was looked for.
+    /// Texts of the QR and bar codes in it, each once; absent if none was looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codes: Option<Vec<String>>,
 }
@@ -170,7 +170,7 @@ impl Picture {
         }
     }
 
-    /// Returns `jpeg` or `png`, by the ending of the name.
+    /// Returns the ending of the name in lower case; that of `jpg` is `jpeg`.
     pub fn format(&self) -> Option<String> {
         let extension = Path::new(&self.file).extension()?.to_str()?;
         Some(extension.to_lowercase().replace("jpg", "jpeg"))

@@ -3,7 +3,7 @@
 use super::conditions::Conditions;
 use super::likeness::Sets;
 use super::self_standing::{COMPARISONS, SCORES};
-use super::unread_words::{DUPLICATES, Words};
+use super::unread_words::{DUPLICATES, TIDYING, Words};
 use super::words::{
     Choice, EACH, GROUPING_VERBS, IN_TOTAL, LIKENESS, ORDERS, SEQUENCES, SORTING_VERBS, SORTINGS,
     is_picture_noun, is_plural, is_single, number,
@@ -27,7 +27,7 @@ pub(super) struct Selection {
     pub(super) is_best_of_all: bool,
     /// Most pictures of all groups together, beside a number of each.
     pub(super) total: Option<u64>,
-    /// Longest time within a group by gaps, if one is said.
+    /// Longest time between neighbours in a group by gaps, if one is said.
     pub(super) gap_minutes: Option<f64>,
     pub(super) order: Option<&'static str>,
     /// Words that are understood, and can't be done.
@@ -56,10 +56,7 @@ impl Words {
         let is_total_only = choice.is_none();
         let choice = choice.or(total.map(|count| Choice::of_number(0, count)));
         let total = total.filter(|_| !is_total_only);
-        let best = choice.map(|choice| {
-            let order = choice.order.or(order).unwrap_or("quality");
-            (choice.count.unwrap_or(FEW), order)
-        });
+        let best = choice.map(|choice| best_of(choice, order));
         let is_of_event = !is_folder && self.of_each_event(names);
         let is_of_sets = duplicates.is_some() && choice.is_some() && self.take(&["of", "each"]);
         let is_one = choice.is_some_and(|choice| choice.count.is_none_or(|count| count == 1));
@@ -73,10 +70,8 @@ impl Words {
         by.extend(is_blurred_apart.then_some("sharpness"));
         by.extend(gap_minutes.map(|_| "gap").filter(|gap| !by.contains(gap)));
         by.extend(division.filter(|division| !by.contains(division)));
-        let is_in_total = is_total_only && choice.is_some()
-            || choice.is_some_and(|choice| choice.count.is_some())
-                && total.is_none()
-                && self.take_one(IN_TOTAL).is_some();
+        let is_of_all = is_total_only && choice.is_some();
+        let is_in_total = is_of_all || total.is_none() && self.takes_all(choice);
         let is_of_set = is_one && by.is_empty() && self.keeps_behind(choice, duplicates_at);
         let is_of_set = is_of_set && conditions.without_duplicates == Some(true);
         if is_of_set {
@@ -91,18 +86,14 @@ impl Words {
         let is_one_of_event = is_of_event && best.is_none_or(|(count, _)| count == 1);
         let refused = [
             // "The best of each" has no meaning without groups.
-            (by.is_empty() && self.find(&["each"]).is_some(), "each"),
-            (by.is_empty() && total.is_some(), "total"),
-            (is_of_two, "burst"),
-            (is_of_event && !is_one_of_event, "each"),
+            (by.is_empty() && self.find(&["each"]).is_some()).then_some("each"),
+            (by.is_empty() && total.is_some()).then_some("total"),
+            is_of_two.then_some("burst"),
+            (is_of_event && !is_one_of_event).then_some("each"),
             // "The best duplicates" may be of all or of each set.
-            (
-                duplicates.is_some() && best.is_some() && !is_of_sets,
-                "duplicates",
-            ),
+            (duplicates.is_some() && best.is_some() && !is_of_sets).then_some("duplicates"),
         ];
-        let refused = refused.iter().filter(|(is_refused, _)| *is_refused);
-        let refused = refused.map(|(_, word)| *word);
+        let refused = refused.into_iter().flatten();
         let refused = refused.chain(conditions.refused(duplicates.is_some()));
         Selection {
             refused: refused.map(str::to_owned).collect(),
@@ -116,6 +107,12 @@ impl Words {
             gap_minutes,
             order,
         }
+    }
+
+    /// Uses up `in total` beside a choice with a number; returns whether it was there.
+    fn takes_all(&mut self, choice: Option<Choice>) -> bool {
+        let has_number = choice.is_some_and(|choice| choice.count.is_some());
+        has_number && self.take_one(IN_TOTAL).is_some()
     }
 
     /// `remove the duplicates and keep the best one`, which is of each set.
@@ -169,7 +166,7 @@ impl Words {
         refused.extend(self.idle_verb(is_arranged).filter(|_| !is_grouped));
         // "Clean up ./a" says not what is left out.
         let has_conditions = selection.conditions != Conditions::default();
-        let cleans = (0..self.len()).find(|at| self.is_in(*at, "clean|tidy"));
+        let cleans = (0..self.len()).find(|at| self.is_in(*at, TIDYING));
         let cleans = cleans.filter(|_| !(is_grouped || is_arranged || has_conditions));
         refused.extend(cleans.and_then(|at| self.get(at)).map(str::to_owned));
         refused
@@ -395,4 +392,10 @@ impl Words {
         self.use_up(begin, place + 1 - begin);
         Some(Choice::of_number(place, count))
     }
+}
+
+/// The number and the order of what a choice keeps; `shown` is the order in which it is shown.
+fn best_of(choice: Choice, shown: Option<&'static str>) -> (u64, &'static str) {
+    let order = choice.order.or(shown).unwrap_or("quality");
+    (choice.count.unwrap_or(FEW), order)
 }

@@ -363,9 +363,8 @@ impl Words {
             }
             () if self.is_in(place, NEGATIONS) => (false, place + 1),
             () if self.stands(place, &["but"])
-                && (0..place).any(|at| {
-                    self.is_in(at, "everything") || self.has_folder && self.is_in(at, "all")
-                }) =>
+                && (self.find(&["everything"]).is_some()
+                    || self.has_folder && self.is_after(place, 1, &["all"])) =>
             {
                 (false, place + 1)
             }

@@ -8,8 +8,8 @@ use watchkeeper_english::singular;
 
 use super::unread_words::{BLURRED, TAKEN, Words};
 use super::words::{
-    DIVISIONS, EACH, GROUPING_VERBS, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS, Table,
-    is_filler, is_picture_noun, number,
+    DIVISIONS, EACH, GAPS, GROUPING_VERBS, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS,
+    Table, is_filler, is_picture_noun, number,
 };
 use crate::cameras::KnownNames;
 
@@ -79,11 +79,11 @@ impl Words {
         (is_grouped && self.take(&["by", "sharpness"])).then_some("sharpness")
     }
 
-    /// `within 30 seconds of each other` or `by gaps of 5 minutes`: the longest gap in minutes.
+    /// `within 30 seconds of each other` or `by gaps of 5 minutes`: the longest time
+    /// between two neighbours, in minutes.
     pub(super) fn gap(&mut self) -> Option<f64> {
-        let lead = Table("taken within|within|by gap of|by gaps of|by a gap of");
         let (begin, minutes, end) = (0..self.len()).find_map(|begin| {
-            let (lead, at) = self.meaning(begin, lead)?;
+            let (lead, at) = self.meaning(begin, GAPS)?;
             let count = number(self.get(at)?)?;
             let unit = match singular(&self.get(at + 1)?.to_lowercase()).as_str() {
                 "second" => 1.0 / 60.0,

@@ -53,7 +53,9 @@ impl NotUnderstood {
 
     /// It is not said what is done with the pictures of a folder.
     pub(super) fn folder_alone(folder: &str) -> Self {
-        let hint = format!("say what to do with its pictures, such as: {folder} by day");
+        let hint = format!(
+            "say what to do with its pictures, such as: {folder} by day, or: {folder} as an album"
+        );
         Self::new(vec![folder.to_owned()], Some(hint))
     }
 

@@ -11,8 +11,10 @@ use crate::cameras::{KnownNames, is_same_noun};
 /// Codes, as classes of what pictures show.
 pub(super) const CODE: &str = "code";
 pub(super) const QR_CODE: &str = "QR code";
+/// A code that is no QR code.
+pub(super) const BAR_CODE: &str = "bar code";
 const CODES: Table = Table(
-    "code|codes=code|barcode=code|barcodes=code|bar code=code|bar codes=code|qr code=QR code\
+    "code|codes=code|barcode=bar code|barcodes=bar code|bar code|bar codes=bar code|qr code=QR code\
      |qr codes=QR code|qr-code=QR code|qr-codes=QR code",
 );
 
@@ -54,7 +56,7 @@ impl ObjectCount {
 
     /// Returns whether codes are meant, and no objects of a detector.
     pub(super) fn is_code(&self) -> bool {
-        [CODE, QR_CODE].contains(&self.class.as_str())
+        [CODE, QR_CODE, BAR_CODE].contains(&self.class.as_str())
     }
 
     /// Returns whether it asks for one object at least.

@@ -49,7 +49,7 @@ pub(super) struct Request {
     pub(super) is_best_of_all: bool,
     /// Most pictures of all groups together, beside a number of each.
     pub(super) total: Option<u64>,
-    /// Longest time within a group by gaps, if one is said.
+    /// Longest time between neighbours in a group by gaps, if one is said.
     pub(super) gap_minutes: Option<f64>,
     /// Whether only files of equal bytes are duplicates.
     pub(super) is_exact: bool,
@@ -102,6 +102,7 @@ impl Request {
         let names_pictures = nouns.any(|word| is_picture_noun(word));
         let asked_for_more = words.asks_for_more();
         let is_exact = words.find(&[IDENTICALS]).is_some();
+        let is_near = words.names_near_duplicates();
         words.read_a_as_per();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
@@ -114,8 +115,7 @@ impl Request {
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
         let album = words.album();
-        let mut joints = ["also", "plus"].into_iter();
-        let adds_sheet = joints.any(|joint| words.take(&[joint, "a", "contact", "sheet"]));
+        let adds_sheet = words.added_sheet();
         let is_bounded = has_place || range != Range::default();
         let selection = words.selection(names, has_place, is_bounded);
         // Beside a contact sheet a format may be that of the sheet.
@@ -139,12 +139,10 @@ impl Request {
             return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
         left.extend(asked_for_more);
+        left.extend((is_exact && is_near).then(|| "copies".to_owned()));
         // "The last week in March" may be one of March.
-        left.extend(
-            conditions
-                .wanted_month()
-                .filter(|_| range != Range::default()),
-        );
+        let month = conditions.wanted_month();
+        left.extend(month.filter(|_| range != Range::default()));
         let request = Self {
             source,
             range,

@@ -25,6 +25,9 @@ pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 /// Verbs before "with" and the name of a camera, or before a time.
 pub(super) const TAKEN: [&str; 3] = ["taken", "made", "shot"];
 
+/// Verbs that say nothing of a folder, and may ask to drop some of its pictures.
+pub(super) const TIDYING: &str = "clean|tidy";
+
 /// Most words of a phrase of [`ORDERS`].
 const MAX_ORDER_WORDS: usize = 2;
 
@@ -42,6 +45,8 @@ pub(super) struct Words {
     pub(super) now: Option<Zoned>,
     /// Whether a folder was read: its pictures are of no zone.
     pub(super) has_folder: bool,
+    /// Whether a verb asks to tidy that folder, and not some of its pictures.
+    tidies_folder: bool,
 }
 
 impl Words {
@@ -57,6 +62,7 @@ impl Words {
             commas,
             now: now.to_zoned(TimeZone::system()).ok(),
             has_folder: false,
+            tidies_folder: false,
         };
         for (phrase, word) in SYNONYMS.entries() {
             let phrase: Vec<&str> = phrase.split(' ').collect();
@@ -176,6 +182,7 @@ impl Words {
         let place = (0..self.len()).find(is_source)?;
         let path = self.words.get_mut(place)?.take()?;
         self.has_folder = true;
+        self.tidies_folder = self.is_after_one(place, TIDYING);
         Some(path.trim_matches('"').to_owned())
     }
 
@@ -314,6 +321,18 @@ impl Words {
         phrases.iter().any(|phrase| self.take(phrase)) || self.take(&["contact", "sheet"])
     }
 
+    /// Uses up `also a contact sheet`, which is made beside an album.
+    pub(super) fn added_sheet(&mut self) -> bool {
+        let mut joints = ["also", "plus"].into_iter();
+        joints.any(|joint| self.take(&[joint, "a", "contact", "sheet"]))
+    }
+
+    /// Returns whether bursts or copies that are not exact are named.
+    pub(super) fn names_near_duplicates(&self) -> bool {
+        let near = "duplicates|duplicate|copies|bursts|burst";
+        (0..self.len()).any(|at| self.is_in(at, near))
+    }
+
     /// The words that ask for what the box does not do, though it knows each: several sheets, as in
     /// `a contact sheet per day`, an order by bytes, as in `the 3 largest files`, and two outputs
     /// with other pictures each, as in `an album of ./a and a contact sheet of the 3 best`.
@@ -362,7 +381,9 @@ impl Words {
 
     /// Returns whether the verb that begins a request stands at `place`: `please list`.
     fn is_first_verb(&self, place: usize) -> bool {
-        self.is_in(place, FIRST_VERBS) && self.begins_at(place)
+        let is_verb =
+            self.is_in(place, FIRST_VERBS) || self.tidies_folder && self.is_in(place, TIDYING);
+        is_verb && self.begins_at(place)
     }
 
     /// Returns whether a request begins at `place`, apart from words that mean nothing.

@@ -72,7 +72,7 @@ pub(super) const SYNONYMS: Table = Table(
     "apart from=except|aside from=except|other than=except|get rid of=remove|throw out=remove\
      |out of focus=blurred|not sharp=blurred|in focus=sharp|out of=of|leave out=without\
      |leaving out=without|exact copies=identicals|exact duplicates=identicals\
-     |identical copies=identicals|identical photos=identicals|identical pictures=identicals\
+     |identical copies=identicals|nearly identical photos=duplicates|near identical photos=duplicates|identical photos=identicals|identical pictures=identicals\
      |identical files=identicals|near-duplicates=duplicates|set of duplicates=duplicate\
      |sets of duplicates=duplicate|duplicate photos=duplicates|duplicate pictures=duplicates\
      |duplicate images=duplicates|duplicate ones=duplicates|the rest=them|side by side=them|&=and\
@@ -87,7 +87,7 @@ pub(super) const SYNONYMS: Table = Table(
 );
 
 /// Words that mean nothing if they begin a request: "photos with a view" are others.
-pub(super) const FIRST_VERBS: &str = "list|display|view|see|what|which|separate|clean|tidy";
+pub(super) const FIRST_VERBS: &str = "list|display|view|see|what|which|separate";
 
 /// Words that mean pictures only.
 const PICTURE_NOUNS: &str = "\
@@ -124,11 +124,14 @@ pub(super) const LIKENESS: &str = "look";
 pub(super) const DIVISIONS: Table = Table(
     "sharp=sharpness|blurred=sharpness|blurry=sharpness|unsharp=sharpness|landscape=shape\
      |portrait=shape|square=shape|horizontal=shape|vertical=shape|jpeg=format|jpegs=format\
-     |png=format|pngs=format",
+     |png=format|pngs=format|webp=format|gif=format|tiff=format",
 );
 
 /// Groupings by time, each within the one before.
 pub(super) const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
+
+/// Words before the longest gap within a group.
+pub(super) const GAPS: Table = Table("taken within|within|by gap of|by gaps of|by a gap of");
 
 /// Verbs that ask for groups.
 pub(super) const GROUPING_VERBS: &str = "group|grouped|split|divide|divided|separate";
@@ -156,9 +159,9 @@ pub(super) const ORDERS: Table = Table(
     "largest files=most_bytes|biggest files=most_bytes|smallest files=fewest_bytes\
      |lowest contrast=flattest|best quality=quality|highest quality=quality|best exposed=exposure\
      |best exposure=exposure|highest contrast=contrast|most recent=newest|lowest quality=worst\
-     |least noisy=noise|best=quality|top=quality|nicest=quality|sharpest=sharpness|newest\
+     |least noisy=noise|best=quality|top=quality|sharpest=sharpness|newest\
      |latest=newest|oldest|earliest=oldest|first=oldest|largest|biggest=largest|smallest|worst\
-     |blurriest|brightest|darkest|noisiest|heaviest=most_bytes",
+     |blurriest|brightest|darkest|noisiest|heaviest=most_bytes|nicest=quality",
 );
 
 /// Returns whether a word stands for one picture.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use watchkeeper_pictures::measure::codes;
+use watchkeeper_pictures::measure::{CodeKind, codes};
 use watchkeeper_pictures::{Picture, PictureError};
 
 use super::common::{COUNT, OF_PICTURES, PICTURES, for_each, pictures_done, readable, value};
@@ -18,8 +18,7 @@ pub(super) struct ReadCodes;
 #[derive(Debug, Deserialize)]
 struct Params {
     pictures: Vec<Picture>,
-    #[serde(default)]
-    qr_only: bool,
+    kind: Option<String>,
 }
 
 impl Tool for ReadCodes {
@@ -30,9 +29,9 @@ impl Tool for ReadCodes {
             params: &[
                 OF_PICTURES,
                 Param::optional(
-                    "qr_only",
-                    Kind::Flag,
-                    "Whether only QR codes are read; false if absent.",
+                    "kind",
+                    Kind::Choice(&["any", "qr", "bar"]),
+                    "Which codes: QR codes, all others, or any, if absent.",
                 ),
             ],
             outputs: &[
@@ -49,9 +48,14 @@ impl Tool for ReadCodes {
     }
 
     fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
-        let Params { pictures, qr_only } = read(params)?;
+        let Params { pictures, kind } = read(params)?;
+        let kind = match kind.as_deref() {
+            Some("qr") => CodeKind::Qr,
+            Some("bar") => CodeKind::Bar,
+            _ => CodeKind::Any,
+        };
         let read = for_each(&pictures, context, |picture| {
-            let codes = Some(codes(Path::new(&picture.file), qr_only)?);
+            let codes = Some(codes(Path::new(&picture.file), kind)?);
             let picture = picture.clone();
             Ok::<_, PictureError>(Picture { codes, ..picture })
         })?;

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -10,7 +11,9 @@ use watchkeeper_pictures::duplicates::{Look, sets};
 use watchkeeper_pictures::select::compare;
 use watchkeeper_pictures::{Group, Measurer, Picture};
 
-use super::common::{COUNT, GROUPS, OF_PICTURES, PICTURES, measured, pictures_done, value};
+use super::common::{
+    COUNT, GROUPS, OF_PICTURES, PICTURES, for_each, measured, pictures_done, value,
+};
 use super::select::{BY, order};
 use crate::counted;
 use crate::tool::{
@@ -130,23 +133,33 @@ impl FindDuplicates {
     }
 }
 
-/// The set of each picture: the place of the first file with equal bytes.
+/// The set of each picture: the place of the first file with equal bytes. Only files whose length
+/// is that of another are read.
 fn equal_files(pictures: &[Picture], context: &Context<'_>) -> Result<Vec<usize>, ToolError> {
-    let mut firsts: HashMap<Option<u64>, Vec<usize>> = HashMap::new();
+    let lengths: Vec<_> = pictures.iter().map(Picture::file_bytes).collect();
+    let mut numbers: HashMap<Option<u64>, usize> = HashMap::new();
+    lengths
+        .iter()
+        .for_each(|length| *numbers.entry(*length).or_default() += 1);
+    let looks: Vec<_> = pictures.iter().zip(&lengths).collect();
+    let hashes = for_each(&looks, context, |(picture, length)| {
+        let is_alone = length.is_none() || numbers.get(length) == Some(&1);
+        picture.bytes().ok().filter(|_| !is_alone).map(|bytes| {
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            hasher.finish()
+        })
+    })?;
+    let mut firsts: HashMap<(Option<u64>, u64), usize> = HashMap::new();
     let mut sets = Vec::with_capacity(pictures.len());
-    context.expect(pictures.len());
-    for (place, picture) in pictures.iter().enumerate() {
+    for (place, (picture, hash)) in pictures.iter().zip(hashes).enumerate() {
         context.check_continue()?;
-        context.count();
-        let firsts = firsts.entry(picture.file_bytes()).or_default();
-        let is_equal = |first: &&usize| {
-            let first = pictures.get(**first).and_then(|first| first.bytes().ok());
+        let first = hash.map(|hash| *firsts.entry((picture.file_bytes(), hash)).or_insert(place));
+        // Hashes of 64 bits may be equal by chance.
+        let equal = first.filter(|first| {
+            let first = pictures.get(*first).and_then(|first| first.bytes().ok());
             first.is_some() && first == picture.bytes().ok()
-        };
-        let equal = firsts.iter().find(is_equal).copied();
-        if equal.is_none() {
-            firsts.push(place);
-        }
+        });
         sets.push(equal.unwrap_or(place));
     }
     Ok(sets)

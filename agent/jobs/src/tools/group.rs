@@ -74,8 +74,8 @@ impl Tool for GroupPictures {
                 Param::required(
                     "by",
                     Kind::Choice(&GROUPING_NAMES),
-                    "What the pictures of a group have in common; gap: no long time between two; code: the \
-                     texts that read_codes has read.",
+                    "What the pictures of a group have in common; gap: no long time between two; \
+                     code: the texts that read_codes has read.",
                 ),
                 Param::optional(
                     "gap_minutes",

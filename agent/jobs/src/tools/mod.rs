@@ -1,4 +1,5 @@
-//! Tools on pictures: list, measure, find duplicates, read codes, group, rank, select, and write albums.
+//! Tools on pictures: list, measure, find duplicates, read codes, group, rank, select, and write
+//! albums.
 //!
 //! - A picture that can't be read is counted and named in the summary. What lists, measures or
 //!   finds duplicates leaves it out; what orders, groups or filters keeps it without scores.

@@ -173,7 +173,8 @@ fn bar_code_divides_and_names_a_group() {
     let dir = tempfile::tempdir().unwrap();
     let all = pictures(dir.path());
     // EAN-13.
-    let bars = b"10100010110100111011001100100110111101001110101010110011011011001000010101110010011101000100101";
+    let bars = b"10100010110100111011001100100110111101001110101010\
+                 110011011011001000010101110010011101000100101";
     let coded = dir.path().join("coded.png");
     let picture = image::GrayImage::from_fn(460, 160, |x, _| {
         let bar = x.checked_sub(40).and_then(|x| bars.get(x as usize / 4));
