@@ -119,7 +119,7 @@ fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D:
     let read = |text: String| {
         text.parse().map_err(|_| {
             let example = "use one such as 2026-03-01T08:00:00Z or 2026-03-01T09:00:00+01:00";
-            D::Error::custom(format!("since or until: {text:?} is no time; {example}"))
+            D::Error::custom(format!("{text:?} is not a time; {example}"))
         })
     };
     Option::<String>::deserialize(from)?.map(read).transpose()
@@ -299,7 +299,7 @@ mod tests {
     fn time_that_is_not_read_is_refused_with_an_example() {
         let read = serde_json::from_value::<Query>(json!({"since": "yesterday"}));
         let error = read.unwrap_err().to_string();
-        let expected = "since or until: \"yesterday\" is no time; use one such as 2026-03-01T08";
+        let expected = "\"yesterday\" is not a time; use one such as 2026-03-01T08:00:00Z";
         assert!(error.starts_with(expected), "{error}");
     }
 

@@ -17,7 +17,8 @@ use crate::name::EntryName;
 /// and its name.
 pub(crate) type Place = (Reverse<Timestamp>, EntryName);
 
-/// Facts that many entries share. The camera of a file is that of its EXIF. Camera, class and zone are in lower case.
+/// Facts that many entries share. The camera of a file is that of its EXIF. Camera, class and zone
+/// are in lower case.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Facts {
     pub(crate) camera: Option<String>,

@@ -382,8 +382,8 @@ impl Reader<'_> {
         before + 1
     }
 
-    /// Reads `camera`, `collection`, `class` or `zone` and its name, `event` and its ID, `label` and
-    /// `KEY=VALUE`, or `in` or `from` and a collection whose name is a word for a kind.
+    /// Reads `camera`, `collection`, `class` or `zone` and its name, `event` and its ID, `label`
+    /// and `KEY=VALUE`, or `in` or `from` and a collection whose name is a word for a kind.
     fn take_named(&mut self) -> usize {
         let (known, query) = (self.known, &mut self.query);
         let [lead, name] = [0, 1].map(|at| self.words.get(at));
@@ -394,13 +394,10 @@ impl Reader<'_> {
             singulars(&name.lower).find(|form| names.contains(form.as_str()))
         };
         if let ("label", Some((key, value))) = (lead.lower.as_str(), name.written.split_once('=')) {
-            let old = query.labels.insert(key.to_owned(), value.to_owned());
             // An entry has one value of a label.
-            return if old.is_some_and(|old| old != value) {
-                0
-            } else {
-                2
-            };
+            let labels = &mut query.labels;
+            let known = labels.entry(key.to_owned()).or_insert(value.to_owned());
+            return if *known == value { 2 } else { 0 };
         }
         let is_id = name.written.contains(|c: char| c.is_ascii_digit());
         let event = || is_id.then(|| name.written.clone());

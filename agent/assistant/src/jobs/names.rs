@@ -7,7 +7,8 @@ use watchkeeper_jobs::KnownNames;
 
 use crate::proposal::snapshot::DETECTION;
 
-/// Returns the cameras, the classes of installed detectors, and the rules, zones and lines in force.
+/// Returns the cameras, the classes of installed detectors, and the rules, zones and lines in
+/// force.
 pub fn known_names(
     sources: &[SourceStatus],
     models: &[ModelInfo],

@@ -67,7 +67,8 @@ pub(super) fn lifetime(text: &str) -> Result<u64, String> {
         let span: Span = text.parse().ok()?;
         let now = Zoned::now();
         let end = now.checked_add(span).ok()?;
-        u64::try_from(now.duration_until(&end).as_secs()).ok()
+        let seconds = u64::try_from(now.duration_until(&end).as_secs()).ok();
+        seconds.filter(|seconds| *seconds > 0)
     };
     let form = || "must be seconds, or a duration such as 24h".to_owned();
     text.parse().ok().or_else(read).ok_or_else(form)
