@@ -1297,7 +1297,7 @@ mod tests {
             ("clean up the blurred photos in ./a", "\"clean\""),
             (
                 "keep the best of each burst in ./a and remove the exact copies",
-                "\"copies\"",
+                "\"burst\"",
             ),
             ("almost identical photos in ./a", "\"almost\""),
             (

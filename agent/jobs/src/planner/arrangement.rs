@@ -72,11 +72,8 @@ impl Words {
         by.extend(division.filter(|division| !by.contains(division)));
         let is_of_all = is_total_only && choice.is_some();
         let is_in_total = is_of_all || total.is_none() && self.takes_all(choice);
-        let is_of_set = is_one && by.is_empty() && self.keeps_behind(choice, duplicates_at);
-        let is_of_set = is_of_set && conditions.without_duplicates == Some(true);
-        if is_of_set {
-            self.take(&["of", "each"]);
-        }
+        let is_of_set = is_one && by.is_empty() && conditions.without_duplicates == Some(true);
+        let is_of_set = is_of_set && self.keeps_behind(choice, duplicates_at);
         // The step that drops duplicates keeps the best of each burst.
         let is_of_burst = says_burst || is_of_set;
         if is_of_burst {
@@ -115,14 +112,17 @@ impl Words {
         has_number && self.take_one(IN_TOTAL).is_some()
     }
 
-    /// `remove the duplicates and keep the best one`, which is of each set.
-    fn keeps_behind(&self, choice: Option<Choice>, duplicates_at: Option<usize>) -> bool {
-        choice
-            .zip(duplicates_at)
-            .is_some_and(|(choice, duplicates_at)| {
-                let mut before = choice.place.saturating_sub(2)..choice.place;
-                duplicates_at < choice.place && before.any(|at| self.stands(at, &["keep"]))
-            })
+    /// `remove the duplicates and keep the best one`, which is of each set: uses up `of each`.
+    fn keeps_behind(&mut self, choice: Option<Choice>, duplicates_at: Option<usize>) -> bool {
+        let Some((choice, duplicates_at)) = choice.zip(duplicates_at) else {
+            return false;
+        };
+        let mut before = choice.place.saturating_sub(2)..choice.place;
+        let keeps = duplicates_at < choice.place && before.any(|at| self.stands(at, &["keep"]));
+        if keeps {
+            self.take(&["of", "each"]);
+        }
+        keeps
     }
 
     /// `20 in all`, `at most 20 photos in total` or `no more than 20 overall`. The number beside a

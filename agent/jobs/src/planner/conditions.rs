@@ -76,10 +76,11 @@ impl Conditions {
         self.min_sharpness = Some(Some(least));
     }
 
-    /// The months of any year that are wanted.
-    pub(super) fn wanted_month(&self) -> Option<String> {
+    /// The months that are wanted beside a time: "the last week in March" may be one of March.
+    pub(super) fn month_beside(&self, range: Range) -> Option<String> {
         let is_month = |test: &&Test| test.is_wanted && test.field == "month";
-        Some(self.tests.iter().find(is_month)?.value.clone())
+        let month = self.tests.iter().find(is_month)?.value.clone();
+        (range != Range::default()).then_some(month)
     }
 
     /// Returns whether a test has a number, whose other bound "at most 8" may be.

@@ -102,18 +102,13 @@ impl Request {
         let names_pictures = nouns.any(|word| is_picture_noun(word));
         let asked_for_more = words.asks_for_more();
         let is_exact = words.find(&[IDENTICALS]).is_some();
-        let is_near = words.names_near_duplicates();
         words.read_a_as_per();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
-        let names_collection = words.find(&["collection"]).is_some();
-        let folder = (!names_collection).then(|| words.folder()).flatten();
-        let has_place = names_collection || folder.is_some();
-        let collection = words.find(&["collection"]).and_then(|at| words.get(at + 1));
-        let named = folder.clone().or(collection.map(str::to_owned));
-        words.described(named.as_deref(), true);
+        let (folder, has_place) = words.place();
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
+        let models = models.filter(|models| !models.is_empty());
         let album = words.album();
         let adds_sheet = words.added_sheet();
         let is_bounded = has_place || range != Range::default();
@@ -122,7 +117,6 @@ impl Request {
         let sheet = words.sheet() || adds_sheet;
         let collection = words.collection();
         // A second camera elsewhere is left, and refuses the request.
-        let models = models.filter(|models| !models.is_empty());
         let cameras = models.unwrap_or_else(|| words.cameras(&names.cameras));
         words.described(folder.as_deref().or(collection.as_deref()), false);
         let mut left = words.not_done(&selection, like.is_some(), tags.is_some());
@@ -139,10 +133,7 @@ impl Request {
             return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
         left.extend(asked_for_more);
-        left.extend((is_exact && is_near).then(|| "copies".to_owned()));
-        // "The last week in March" may be one of March.
-        let month = conditions.wanted_month();
-        left.extend(month.filter(|_| range != Range::default()));
+        left.extend(conditions.month_beside(range));
         let request = Self {
             source,
             range,

@@ -173,8 +173,21 @@ impl Words {
         Some(meaning)
     }
 
+    /// Uses up the folder, and words before "photos" that its name or that of a collection has.
+    /// Returns it, and whether there is one of the two.
+    pub(super) fn place(&mut self) -> (Option<String>, bool) {
+        let collection = self.find(&["collection"]);
+        let folder = collection.is_none().then(|| self.folder()).flatten();
+        let has_place = collection.is_some() || folder.is_some();
+        let named = collection
+            .and_then(|at| self.get(at + 1))
+            .map(str::to_owned);
+        self.described(folder.clone().or(named).as_deref(), true);
+        (folder, has_place)
+    }
+
     /// A word that is quoted or a path: the folder that is read.
-    pub(super) fn folder(&mut self) -> Option<String> {
+    fn folder(&mut self) -> Option<String> {
         let is_source = |at: &usize| {
             let is_other = self.is_target(*at) || self.names_camera(*at);
             self.get(*at).is_some_and(is_folder) && !is_other && !self.is_after(*at, 1, &["zone"])
@@ -327,12 +340,6 @@ impl Words {
         joints.any(|joint| self.take(&[joint, "a", "contact", "sheet"]))
     }
 
-    /// Returns whether bursts or copies that are not exact are named.
-    pub(super) fn names_near_duplicates(&self) -> bool {
-        let near = "duplicates|duplicate|copies|bursts|burst";
-        (0..self.len()).any(|at| self.is_in(at, near))
-    }
-
     /// The words that ask for what the box does not do, though it knows each: several sheets, as in
     /// `a contact sheet per day`, an order by bytes, as in `the 3 largest files`, and two outputs
     /// with other pictures each, as in `an album of ./a and a contact sheet of the 3 best`.
@@ -360,7 +367,11 @@ impl Words {
                 !is_joined && self.is_one(second + 1, &["of", "with"])
             });
         let second = second.map(|(_, second)| second);
-        let asked = sheets.into_iter().chain(bytes).chain(second);
+        // Of exact copies beside bursts one step would find only the former.
+        let near = "duplicates|duplicate|copies|bursts|burst";
+        let near = (0..self.len()).find(|at| self.is_in(*at, near));
+        let near = near.filter(|_| self.find(&[IDENTICALS]).is_some());
+        let asked = sheets.into_iter().chain(bytes).chain(second).chain(near);
         asked
             .filter_map(|at| self.get(at).map(str::to_owned))
             .collect()

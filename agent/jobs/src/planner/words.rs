@@ -72,7 +72,8 @@ pub(super) const SYNONYMS: Table = Table(
     "apart from=except|aside from=except|other than=except|get rid of=remove|throw out=remove\
      |out of focus=blurred|not sharp=blurred|in focus=sharp|out of=of|leave out=without\
      |leaving out=without|exact copies=identicals|exact duplicates=identicals\
-     |identical copies=identicals|nearly identical photos=duplicates|near identical photos=duplicates|identical photos=identicals|identical pictures=identicals\
+     |identical copies=identicals|nearly identical photos=duplicates\
+     |near identical photos=duplicates|identical photos=identicals|identical pictures=identicals\
      |identical files=identicals|near-duplicates=duplicates|set of duplicates=duplicate\
      |sets of duplicates=duplicate|duplicate photos=duplicates|duplicate pictures=duplicates\
      |duplicate images=duplicates|duplicate ones=duplicates|the rest=them|side by side=them|&=and\
@@ -159,9 +160,9 @@ pub(super) const ORDERS: Table = Table(
     "largest files=most_bytes|biggest files=most_bytes|smallest files=fewest_bytes\
      |lowest contrast=flattest|best quality=quality|highest quality=quality|best exposed=exposure\
      |best exposure=exposure|highest contrast=contrast|most recent=newest|lowest quality=worst\
-     |least noisy=noise|best=quality|top=quality|sharpest=sharpness|newest\
-     |latest=newest|oldest|earliest=oldest|first=oldest|largest|biggest=largest|smallest|worst\
-     |blurriest|brightest|darkest|noisiest|heaviest=most_bytes|nicest=quality",
+     |least noisy=noise|best=quality|top=quality|sharpest=sharpness|newest|latest=newest|oldest\
+     |earliest=oldest|first=oldest|largest|biggest=largest|smallest|worst|blurriest|brightest\
+     |darkest|noisiest|heaviest=most_bytes|nicest=quality",
 );
 
 /// Returns whether a word stands for one picture.
