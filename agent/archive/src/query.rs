@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use glob::{MatchOptions, Pattern};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::entry::{Entry, Retention};
@@ -73,11 +74,17 @@ pub struct Query {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Seen at this time or later.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "read_time"
+    )]
     #[schema(value_type = Option<String>)]
     pub since: Option<Timestamp>,
     /// Seen before this time.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "read_time"
+    )]
     #[schema(value_type = Option<String>)]
     pub until: Option<Timestamp>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -105,6 +112,17 @@ pub struct Query {
     /// Most entries of the answer, 1 to 1000; 100 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+}
+
+/// Reads a time, or says how it is written.
+fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    let read = |text: String| {
+        text.parse().map_err(|_| {
+            let example = "use one such as 2026-03-01T08:00:00Z or 2026-03-01T09:00:00+01:00";
+            D::Error::custom(format!("{text:?} is not a time; {example}"))
+        })
+    };
+    Option::<String>::deserialize(from)?.map(read).transpose()
 }
 
 impl Query {
@@ -275,6 +293,14 @@ mod tests {
         for bad in ["a/**", "a b", "a/\0", "ä/*", "a/[", &long] {
             assert!(read_pattern(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn time_that_is_not_read_is_refused_with_an_example() {
+        let read = serde_json::from_value::<Query>(json!({"since": "yesterday"}));
+        let error = read.unwrap_err().to_string();
+        let expected = "\"yesterday\" is not a time; use one such as 2026-03-01T08:00:00Z";
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]

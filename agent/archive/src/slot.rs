@@ -17,7 +17,8 @@ use crate::name::EntryName;
 /// and its name.
 pub(crate) type Place = (Reverse<Timestamp>, EntryName);
 
-/// Facts that many entries share. Camera, class and zone are in lower case.
+/// Facts that many entries share. The camera of a file is that of its EXIF. Camera, class and zone
+/// are in lower case.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Facts {
     pub(crate) camera: Option<String>,
@@ -106,7 +107,7 @@ impl Slot {
             place: (Reverse(entry.moment()), entry.name.clone()),
             number: entry.number,
             facts: Arc::new(Facts {
-                camera: lower(&known.camera),
+                camera: lower(&known.camera).or_else(|| lower(&known.exif.as_ref()?.camera)),
                 class: lower(&known.class),
                 zone: lower(&known.zone),
                 content_type: entry.content_type.clone(),

@@ -28,10 +28,10 @@ const MAX_NAMES: usize = 1_000;
 const MAX_SHOWN: usize = 12;
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 32] = [
+const FILLERS: [&str; 33] = [
     "a", "all", "an", "and", "any", "are", "at", "by", "camera", "find", "for", "from", "get",
     "give", "have", "i", "in", "is", "list", "me", "of", "on", "please", "search", "seen", "show",
-    "that", "the", "there", "was", "were", "with",
+    "taken", "that", "the", "there", "was", "were", "with",
 ];
 /// Words for entries of any kind.
 const ENTRIES: [&str; 6] = ["blob", "blobs", "entries", "entry", "file", "files"];
@@ -201,6 +201,7 @@ fn contradicts(before: &Query, after: &Query) -> bool {
     differs(before.class.as_ref(), &after.class)
         || differs(before.camera.as_ref(), &after.camera)
         || differs(before.zone.as_ref(), &after.zone)
+        || differs(before.event.as_ref(), &after.event)
         || differs(before.pattern.as_ref(), &after.pattern)
         || differs(before.text.as_ref(), &after.text)
         || differs(before.like.as_ref(), &after.like)
@@ -381,8 +382,8 @@ impl Reader<'_> {
         before + 1
     }
 
-    /// Reads `camera`, `collection`, `class` or `zone` and its name, or `in` or `from` and a
-    /// collection whose name is a word for a kind.
+    /// Reads `camera`, `collection`, `class` or `zone` and its name, `event` and its ID, `label`
+    /// and `KEY=VALUE`, or `in` or `from` and a collection whose name is a word for a kind.
     fn take_named(&mut self) -> usize {
         let (known, query) = (self.known, &mut self.query);
         let [lead, name] = [0, 1].map(|at| self.words.get(at));
@@ -392,9 +393,18 @@ impl Reader<'_> {
         let one_of = |names: &BTreeSet<String>| {
             singulars(&name.lower).find(|form| names.contains(form.as_str()))
         };
+        if let ("label", Some((key, value))) = (lead.lower.as_str(), name.written.split_once('=')) {
+            // An entry has one value of a label.
+            let labels = &mut query.labels;
+            let known = labels.entry(key.to_owned()).or_insert(value.to_owned());
+            return if *known == value { 2 } else { 0 };
+        }
+        let is_id = name.written.contains(|c: char| c.is_ascii_digit());
+        let event = || is_id.then(|| name.written.clone());
         let collection = || known.collection(&name.written).cloned();
         let (condition, value) = match lead.lower.as_str() {
             "camera" => (&mut query.camera, known.camera(&name.lower).cloned()),
+            "event" => (&mut query.event, event()),
             "class" => (&mut query.class, one_of(&known.classes)),
             "zone" => (&mut query.zone, one_of(&known.zones)),
             "collection" => (&mut query.pattern, collection()),
@@ -444,7 +454,13 @@ impl Reader<'_> {
     /// Reads a range of time, or the other bound of one; one that lasts until now has no end.
     fn take_time(&mut self) -> usize {
         let words: Vec<&str> = self.words.iter().map(|word| word.lower.as_str()).collect();
-        let Some((range, count)) = range(&words, self.now) else {
+        // "April 2024" needs no preposition here.
+        let written = || {
+            let (found, count) = range(&[&["in"], words.as_slice()].concat(), self.now)?;
+            // "2023" may be a name.
+            (count > 2).then_some((found, count - 1))
+        };
+        let Some((range, count)) = range(&words, self.now).or_else(written) else {
             return 0;
         };
         // "2000 cars" is a number of them.
@@ -527,6 +543,8 @@ mod tests {
         assert_eq!(query.class.as_deref(), Some("person"));
         assert_eq!(query.zone.as_deref(), Some("bay 2"));
         assert_eq!(query.since, at("2026-11-22T23:00:00Z"));
+        let query = read("cars March 2026");
+        assert_eq!(query.until, at("2026-03-31T22:00:00Z"));
         let query = read("cars last week");
         assert_eq!(query.since, at("2026-11-15T23:00:00Z"));
         assert_eq!(query.until, at("2026-11-22T23:00:00Z"));
@@ -543,6 +561,13 @@ mod tests {
         assert_eq!(query.like, Some("Yard/a-1.jpg".parse().unwrap()));
         assert_eq!(query.camera.as_deref(), Some("gate"));
         assert_refused("cars like that", "\"like\" is");
+        let query = read("pictures of event 01HZ3 with label shift=night");
+        assert_eq!(query.event.as_deref(), Some("01HZ3"));
+        assert_eq!(query.labels["shift"], "night");
+        assert_refused(
+            "label shift=night label shift=day",
+            "\"label\", \"shift=day\" are",
+        );
         assert_eq!(
             read("protected deliveries").pattern.as_deref(),
             Some("Deliveries")

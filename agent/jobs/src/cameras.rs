@@ -1,5 +1,5 @@
-//! The names that requests may use: those of a box's cameras and rules, and the classes of its
-//! detectors.
+//! The names that requests may use: those of a box's cameras, rules and zones, and the classes of
+//! its detectors.
 //!
 //! - Case and the characters between the words of a name do not matter.
 //! - A name that two cameras have means neither.
@@ -21,6 +21,8 @@ pub struct KnownNames {
     pub classes: Vec<String>,
     /// Rules in force; none while the runtime is away.
     pub rules: Vec<String>,
+    /// Zones and lines of pipelines; none while the runtime is away.
+    pub zones: Vec<String>,
 }
 
 impl KnownNames {
@@ -53,6 +55,12 @@ impl KnownNames {
         let is_nothing_known = self.classes.is_empty() && self.rules.is_empty();
         let is_class = is_nothing_known || class == MOTION || self.has_class(&class);
         rule.or_else(|| is_class.then_some(class))
+    }
+
+    /// Returns the zone or line that these words name.
+    pub(crate) fn zone(&self, words: &str) -> Option<&String> {
+        let words = folded(words);
+        self.zones.iter().find(|zone| folded(zone) == words)
     }
 
     /// Returns whether a noun, in the singular or plural, is of a known rule or class.

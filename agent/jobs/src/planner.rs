@@ -9,6 +9,7 @@
 mod arrangement;
 mod camera_words;
 mod conditions;
+mod groupings;
 mod job_request;
 mod likeness;
 mod not_understood;
@@ -31,7 +32,7 @@ use serde_json::{Map, Value, json};
 pub use job_request::is_job_request;
 use likeness::{GROUP_ALIKE, Like, RANK_ALIKE, Sets, TAG};
 pub use not_understood::NotUnderstood;
-use objects::ObjectCount;
+use objects::{BAR_CODE, CODE, ObjectCount, QR_CODE};
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
 use request::{Request, Source};
@@ -48,6 +49,8 @@ pub const EVENT_PICTURES: &str = "event_pictures";
 pub const ARCHIVE_QUERY: &str = "archive_query";
 /// Name of the tool that looks for objects of a class.
 pub const FIND_OBJECTS: &str = "find_objects";
+/// Name of the tool that reads codes.
+const READ_CODES: &str = "read_codes";
 
 /// Plans a request such as `organise last week's deliveries by bay and keep the three best of
 /// each`; `now` is the local time, `names` what the request may name.
@@ -104,7 +107,7 @@ pub fn read_as(plan: &Plan) -> String {
         let tool = step.call.tool.as_str();
         let params = match tool {
             "list_pictures" | ARCHIVE_QUERY | "measure_quality" => return None,
-            FIND_OBJECTS => step.reason.clone(),
+            FIND_OBJECTS | READ_CODES => step.reason.clone(),
             _ => in_words(&step.call.params),
         };
         let said = format!("{} {params}", tool.replace('_', " "));
@@ -225,13 +228,16 @@ fn clean(chain: &mut Chain, request: &Request) {
     }
     // Last: the picture that is kept of a burst must meet all conditions.
     if conditions.without_duplicates == Some(true) {
-        let params = match request.best_of_burst {
-            None | Some("quality") => json!({}),
-            Some(order) => json!({"by": order}),
+        let mut params = duplicate_params(request);
+        if let Some(order) = request.best_of_burst.filter(|order| *order != "quality") {
+            params["by"] = json!(order);
+        }
+        let reason = match request.is_exact {
+            true => "one file of each set of equal bytes",
+            false => "one picture of each burst",
         };
-        let reason = "one picture of each burst";
         chain.add_on_pictures("unique", "find_duplicates", params, reason);
-        chain.is_measured = true;
+        chain.is_measured |= !request.is_exact;
     }
     let orders = [request.order, request.best.map(|(_, by)| by)];
     let groupings = request.by.iter().copied();
@@ -252,15 +258,21 @@ fn find(chain: &mut Chain, place: usize, shown: &ObjectCount) {
         0 => String::new(),
         place => (place + 1).to_string(),
     };
-    let name = format!("objects{suffix}");
     let reason = format!("those with {comparison} {number} {class}");
-    chain.add_on_pictures(&name, FIND_OBJECTS, json!({"class": class}), &reason);
+    let (field, tool, params) = match class.as_str() {
+        CODE => ("codes", READ_CODES, json!({})),
+        QR_CODE => ("codes", READ_CODES, json!({"kind": "qr"})),
+        BAR_CODE => ("codes", READ_CODES, json!({"kind": "bar"})),
+        class => ("objects", FIND_OBJECTS, json!({"class": class})),
+    };
+    let name = format!("{field}{suffix}");
+    chain.add_on_pictures(&name, tool, params, &reason);
     match (*comparison, *number) {
         (">=", 1) => {}
         ("<", 1) => chain.pictures = format!("${{{name}.others}}"),
         _ => {
             chain.pictures = format!("${{{name}.all}}");
-            let params = json!({"where": [format!("objects {comparison} {number}")]});
+            let params = json!({"where": [format!("{field} {comparison} {number}")]});
             chain.add_on_pictures(&format!("number{suffix}"), "filter", params, &reason);
         }
     }
@@ -281,12 +293,24 @@ fn like(chain: &mut Chain, request: &Request) {
     chain.add_on_pictures("alike", RANK_ALIKE, params, &reason);
 }
 
+/// The parameters of the step that finds duplicates.
+fn duplicate_params(request: &Request) -> Value {
+    match request.is_exact {
+        true => json!({"exact": true}),
+        false => json!({}),
+    }
+}
+
 /// The step that makes sets of pictures which belong together.
-fn sets(chain: &mut Chain, sets: &Sets) {
+fn sets(chain: &mut Chain, sets: &Sets, request: &Request) {
     let (name, tool, params, reason) = match sets {
         Sets::Duplicates => {
-            let reason = "sets of copies and bursts, the one to keep first";
-            ("duplicates", "find_duplicates", json!({}), reason)
+            let reason = match request.is_exact {
+                true => "sets of equal files",
+                false => "sets of copies and bursts, the one to keep first",
+            };
+            let params = duplicate_params(request);
+            ("duplicates", "find_duplicates", params, reason)
         }
         Sets::Tags(tags) => {
             let params = json!({"labels": tags});
@@ -307,8 +331,12 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
         chain.pictures_of("best");
     }
     chain.groups = None;
+    if request.by.contains(&CODE) && !request.conditions.shown.iter().any(ObjectCount::is_code) {
+        chain.add_on_pictures("codes", READ_CODES, json!({}), "the texts to group by");
+        chain.pictures = "${codes.all}".to_owned();
+    }
     if let Some(wanted) = &request.sets {
-        sets(chain, wanted);
+        sets(chain, wanted, request);
     }
     for (level, by) in request.by.iter().enumerate() {
         let name = match level {
@@ -322,6 +350,9 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
             LIKENESS => GROUP_ALIKE,
             by => {
                 params["by"] = json!(by);
+                if let Some(minutes) = request.gap_minutes.filter(|_| by == "gap") {
+                    params["gap_minutes"] = json!(minutes);
+                }
                 "group"
             }
         };
@@ -337,7 +368,10 @@ fn best(chain: &mut Chain, request: &Request) {
     let Some((count, order)) = request.best else {
         return;
     };
-    let params = json!({"from": chain.collection(), "count": count, "by": order});
+    let mut params = json!({"from": chain.collection(), "count": count, "by": order});
+    if let Some(total) = request.total {
+        params["total"] = json!(total);
+    }
     let by = request.by.join(" and ");
     let reason = match () {
         () if by.is_empty() => "the best ones".to_owned(),
@@ -376,7 +410,7 @@ fn conditions(request: &Request) -> Map<String, Value> {
             .conditions
             .shown
             .iter()
-            .filter(|shown| shown.is_none());
+            .filter(|shown| shown.is_none() && !shown.is_code());
         texts.extend(unwanted.map(|shown| format!("class is not {}", shown.class)));
     }
     conditions.extend((!texts.is_empty()).then(|| ("where".to_owned(), json!(texts))));
@@ -482,6 +516,7 @@ mod tests {
         names.cameras.add("dock-2", Some("Löading Dock"));
         names.classes = ["person", "car"].map(str::to_owned).to_vec();
         names.rules = vec!["delivery".to_owned()];
+        names.zones = vec!["work_bench".to_owned()];
         names
     }
 
@@ -613,6 +648,10 @@ mod tests {
                 "list_pictures folder=\"./a\" → find_duplicates → album",
             ),
             (
+                "organise ./a by day, also a contact sheet",
+                "list_pictures folder=\"./a\" → group by=\"day\" → contact_sheet → album",
+            ),
+            (
                 "copy the photos from ./a",
                 "list_pictures folder=\"./a\" → album",
             ),
@@ -642,6 +681,11 @@ mod tests {
                 "best 5 of ./a as a contact sheet and a folder",
                 "list_pictures folder=\"./a\" → measure_quality \
                  → select_best by=\"quality\" count=5 → contact_sheet → album",
+            ),
+            (
+                "./a by camera, day and hour of the day",
+                "list_pictures folder=\"./a\" → group by=\"camera\" → group by=\"day\" \
+                 → group by=\"hour_of_day\" → album",
             ),
             (
                 "organise ./a by month then day",
@@ -790,7 +834,7 @@ mod tests {
             (
                 "photos in ./a from 9:30:30 to 10:15",
                 "list_pictures folder=\"./a\" \
-                 → filter where=[\"hour is 9.508333333333333-10.25\"] → album",
+                 → filter where=[\"hour is 9:30:30-10:15\"] → album",
             ),
             (
                 "people at the gate yesterday between 7 and 9 in the evening",
@@ -817,6 +861,76 @@ mod tests {
                  → find_duplicates → select_best by=\"quality\" count=12 → album",
             ),
             (
+                "photos in ./a excluding duplicates, taken with the Canon",
+                "list_pictures folder=\"./a\" → filter camera=\"Canon\" → find_duplicates → album",
+            ),
+            (
+                "photos in ./a since Monday, mornings only",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-23T00:00:00\" \
+                 where=[\"hour is 6-12\"] → album",
+            ),
+            (
+                "split ./a into sharp and blurred ones",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"sharpness\" → album",
+            ),
+            (
+                "separate the portrait from the landscape photos in ./a",
+                "list_pictures folder=\"./a\" → group by=\"shape\" → album",
+            ),
+            (
+                "sort ./a by month and inside that by camera",
+                "list_pictures folder=\"./a\" → group by=\"month\" → group by=\"camera\" → album",
+            ),
+            (
+                "group shots in ./a taken within 30 seconds of each other, the sharpest of every \
+                 group",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"gap\" gap_minutes=0.5 \
+                 → select_best by=\"sharpness\" count=1 → album",
+            ),
+            (
+                "sort ./a by date taken, newest first",
+                "list_pictures folder=\"./a\" → rank by=\"newest\" → album",
+            ),
+            (
+                "rank ./a from sharpest to blurriest",
+                "list_pictures folder=\"./a\" → measure_quality → rank by=\"sharpness\" → album",
+            ),
+            (
+                "photos in ./a in reverse chronological order",
+                "list_pictures folder=\"./a\" → rank by=\"newest\" → album",
+            ),
+            (
+                "sort ./a by date into folders",
+                "list_pictures folder=\"./a\" → group by=\"day\" → album",
+            ),
+            (
+                "group the pictures in ./a by the code they show",
+                "list_pictures folder=\"./a\" → read_codes → group by=\"code\" → album",
+            ),
+            (
+                "photos in ./a with a QR code but without barcodes",
+                "list_pictures folder=\"./a\" → read_codes kind=\"qr\" → read_codes kind=\"bar\" \
+                 → album",
+            ),
+            (
+                "remove the blurred ones and the exact copies in ./a, the 3 best",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 \
+                 → find_duplicates exact=true → select_best by=\"quality\" count=3 → album",
+            ),
+            (
+                "remove the exact copies in ./a",
+                "list_pictures folder=\"./a\" → find_duplicates exact=true → album",
+            ),
+            (
+                "keep only the largest version of every duplicate in ./a",
+                "list_pictures folder=\"./a\" → find_duplicates by=\"largest\" → album",
+            ),
+            (
+                "from ./a take the Canon pictures, drop the blurred ones and the duplicates",
+                "list_pictures folder=\"./a\" → filter camera=\"Canon\" → measure_quality \
+                 → filter min_sharpness=0.35 → find_duplicates → album",
+            ),
+            (
                 "find bursts in ./a and keep the sharpest of each",
                 "list_pictures folder=\"./a\" → measure_quality → find_duplicates \
                  → select_best by=\"sharpness\" count=1 → album",
@@ -824,6 +938,31 @@ mod tests {
         ] {
             assert_eq!(steps(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn number_of_all_pictures_bounds_those_of_each_group() {
+        for (text, best) in [
+            (
+                "the 3 sharpest of each day, 20 in all, from ./a",
+                "by=\"sharpness\" count=3 total=20",
+            ),
+            (
+                "top 5 per day in ./a, max 12 in total",
+                "by=\"quality\" count=5 total=12",
+            ),
+            (
+                "pick the 2 best shots of each day in ./a but no more than 10 overall",
+                "by=\"quality\" count=2 total=10",
+            ),
+        ] {
+            let expected = format!("group by=\"day\" → select_best {best} → album");
+            let found = steps(text);
+            assert!(found.ends_with(&expected), "{text}: {found}");
+        }
+        let of_all = steps("organise ./a by day, 12 in all");
+        assert!(of_all.contains("count=12 → group"), "{of_all}");
+        assert!(plan("the 3 best of ./a, 20 in all", now(), &names()).is_err());
     }
 
     #[test]
@@ -854,6 +993,21 @@ mod tests {
         ] {
             assert_eq!(steps(text), format!("{yesterday} {expected}"), "{text}");
         }
+    }
+
+    #[test]
+    fn zone_of_the_box_is_named_by_a_preposition() {
+        for (text, expected) in [
+            ("yesterday's cars at the work bench", "zone is work_bench"),
+            (
+                "yesterday's pictures, not in the work bench zone",
+                "zone is not work_bench",
+            ),
+        ] {
+            let found = steps(text);
+            assert!(found.contains(expected), "{text}: {found}");
+        }
+        assert!(plan("photos in ./a at the work bench", now(), &names()).is_err());
     }
 
     #[test]
@@ -981,7 +1135,6 @@ mod tests {
             ("keep the 3 best of each in ./a", "\"each\""),
             ("a contact sheet per day of ./a", "\"per\""),
             ("a contact sheet of each day of ./a", "\"each\""),
-            ("the 3 largest files in ./a", "\"files\""),
             ("photos of me in ./a by day", "\"me\""),
             ("photos in ./a taken by me", "\"me\""),
             ("photos in ./a from last summer", "\"summer\""),
@@ -1140,12 +1293,19 @@ mod tests {
                 "\"Canon\"",
             ),
             ("organise ./a by Canon", "not understood: \"Canon\""),
+            (".", "say what to do with its pictures"),
+            ("clean up the blurred photos in ./a", "\"clean\""),
+            (
+                "keep the best of each burst in ./a and remove the exact copies",
+                "\"burst\"",
+            ),
+            ("almost identical photos in ./a", "\"almost\""),
+            (
+                "yesterday's pictures between 5 and 15 people",
+                "\"between\", \"5\"",
+            ),
             ("./a, every november", "not understood: \"november\""),
             ("sort ./a", "\"sort\"; choices:"),
-            (
-                "./a by camera by week by place",
-                "\"place\"; groups are by year,",
-            ),
             ("photos in ./a of the first of november", "\"november\""),
             (
                 "show me the duplicates in ./a and the blurred photos",
@@ -1207,7 +1367,7 @@ mod tests {
                 "all the photos of each burst in ./a",
                 "; bursts: the best photo",
             ),
-            ("photos larger than 100 kB in ./a", "; sizes: at least"),
+            ("the size of the photos in ./a", "; sizes: at least"),
             (
                 "contact sheets of ./a by day",
                 "; a job makes one contact sheet",
@@ -1243,6 +1403,15 @@ mod tests {
             ("no more than 2 photos per day of ./a", kept("quality", 2)),
             ("the best sharp photo of ./a", kept("quality", 1)),
             ("the 4 most recent photos of ./a", kept("newest", 4)),
+            ("the darkest 5 photos in ./a", kept("darkest", 5)),
+            ("the least sharp 5 pictures of ./a", kept("blurriest", 5)),
+            ("what are the 5 best photos in ./a", kept("quality", 5)),
+            ("the worst photo of each day in ./a", kept("worst", 1)),
+            ("the five largest files in ./a", kept("most_bytes", 5)),
+            (
+                "the 5 photos in ./a with the best exposure",
+                kept("exposure", 5),
+            ),
             ("the latest per camera of ./a", kept("newest", 1)),
             ("./a, no more than 4 a day", kept("quality", 4)),
             ("./a, newest first, max 6", kept("newest", 6)),
@@ -1305,6 +1474,35 @@ mod tests {
                 "camera is not Nikon D850 or iPhone 12",
             ),
             ("photos in ./a except those at night", "hour is not 22-6"),
+            (
+                "photos in ./a except December 2025",
+                "time is not 2025-12-01T00:00:00 to 2026-01-01T00:00:00",
+            ),
+            ("photos in ./a except December", "month is not december"),
+            (
+                "photos in ./a from November to January",
+                "month is november or december or january",
+            ),
+            ("photos in ./a between 9 and 17", "hour is 9-17"),
+            (
+                "all weekend pictures in ./a",
+                "weekday is saturday or sunday",
+            ),
+            ("the landscape pictures in ./a", "shape is landscape"),
+            (
+                "upright (portrait format) photos in ./a",
+                "shape is portrait",
+            ),
+            ("photos in ./a smaller than 30 KB", "kilobytes < 30"),
+            ("undated photos in ./a", "time is unknown"),
+            (
+                "photos in ./a that have both a date and GPS",
+                "time is known\",\"place is known",
+            ),
+            (
+                "photos in ./a within 20 km of 52.52, 13.40",
+                "place is within 20 km of 52.52 13.40",
+            ),
             (
                 "photos in ./a not from Monday to Wednesday",
                 "time is not 2026-11-23T00:00:00 to 2026-11-26T00:00:00",

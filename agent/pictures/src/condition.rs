@@ -2,16 +2,19 @@
 //!
 //! - The form is `FIELD COMPARISON VALUE`. `is` takes texts joined by `or`, or a range of numbers
 //!   or times without its end. A range of hours may pass midnight: `hour is 22-6`.
+//! - `place` takes a distance too: `place is within 20 km of 52.52 13.4`.
+//! - Hours are numbers or times of a clock: `hour is 9:30-17`.
 //! - `not` negates a comparison: `hour not >= 19`.
 //! - A picture whose value is not known meets negations and `is unknown` only.
 //! - A value that no picture can have is refused.
 
-use std::path::Path;
 use std::str::FromStr;
 
 use jiff::civil::DateTime;
+use jiff::fmt::strtime;
 
 use crate::picture::Picture;
+use crate::place::{Place, distance_m};
 use crate::scores::Trait;
 
 /// Reads what a condition compares; `None` if it is not known.
@@ -20,11 +23,11 @@ enum Field {
     Text(fn(&Picture) -> Option<String>),
     Number(fn(&Picture) -> Option<f64>),
     /// A [`Field::Number`] of measured pictures.
-    Score(fn(&Picture) -> Option<f64>),
+    Score(Trait),
     Time(fn(&Picture) -> Option<DateTime>),
 }
 
-const FIELDS: [(&str, Field); 18] = [
+const FIELDS: [(&str, Field); 24] = [
     ("camera", Field::Text(|picture| picture.camera.clone())),
     ("class", Field::Text(|picture| picture.class.clone())),
     ("zone", Field::Text(|picture| picture.zone.clone())),
@@ -33,11 +36,9 @@ const FIELDS: [(&str, Field); 18] = [
         "place",
         Field::Text(|picture| Some(format!("{:?}", picture.place?))),
     ),
-    (
-        "weekday",
-        Field::Text(|picture| Some(picture.taken?.strftime("%A").to_string())),
-    ),
-    ("format", Field::Text(format)),
+    ("weekday", Field::Text(|picture| taken(picture, "%A"))),
+    ("month", Field::Text(|picture| taken(picture, "%B"))),
+    ("format", Field::Text(Picture::format)),
     (
         "shape",
         Field::Text(|picture| Some(picture.shape().to_owned())),
@@ -48,39 +49,34 @@ const FIELDS: [(&str, Field); 18] = [
         "height",
         Field::Number(|picture| Some(picture.height.into())),
     ),
-    (
-        "megapixels",
-        Field::Number(|picture| Some(megapixels(picture))),
-    ),
+    ("megapixels", Field::Number(megapixels)),
+    ("kilobytes", Field::Number(|picture| bytes(picture, 1e3))),
+    ("megabytes", Field::Number(|picture| bytes(picture, 1e6))),
     (
         "objects",
         Field::Number(|picture| Some(picture.objects.as_ref()?.len() as f64)),
     ),
     (
-        "quality",
-        Field::Score(|picture| score(picture, Trait::Overall)),
+        "codes",
+        Field::Number(|picture| Some(picture.codes.as_ref()?.len() as f64)),
     ),
-    (
-        "sharpness",
-        Field::Score(|picture| score(picture, Trait::Sharpness)),
-    ),
-    (
-        "exposure",
-        Field::Score(|picture| score(picture, Trait::Exposure)),
-    ),
-    (
-        "contrast",
-        Field::Score(|picture| score(picture, Trait::Contrast)),
-    ),
-    (
-        "noise",
-        Field::Score(|picture| score(picture, Trait::Noise)),
-    ),
+    ("quality", Field::Score(Trait::Overall)),
+    ("sharpness", Field::Score(Trait::Sharpness)),
+    ("exposure", Field::Score(Trait::Exposure)),
+    ("contrast", Field::Score(Trait::Contrast)),
+    ("noise", Field::Score(Trait::Noise)),
+    ("brightness", Field::Score(Trait::Brightness)),
+    ("highlights", Field::Score(Trait::Highlights)),
 ];
 
-fn format(picture: &Picture) -> Option<String> {
-    let extension = Path::new(&picture.file).extension()?.to_str()?;
-    Some(extension.to_lowercase().replace("jpg", "jpeg"))
+/// A part of the local time of the exposure.
+fn taken(picture: &Picture, format: &str) -> Option<String> {
+    Some(picture.taken?.strftime(format).to_string())
+}
+
+/// The length of the file in units of bytes; `None` if it is gone.
+fn bytes(picture: &Picture, unit: f64) -> Option<f64> {
+    Some(picture.file_bytes()? as f64 / unit)
 }
 
 fn hour(taken: DateTime) -> f64 {
@@ -88,12 +84,12 @@ fn hour(taken: DateTime) -> f64 {
     f64::from(hour * 3600 + minute * 60 + second) / 3600.0
 }
 
-fn megapixels(picture: &Picture) -> f64 {
-    f64::from(picture.width) * f64::from(picture.height) / 1e6
+fn megapixels(picture: &Picture) -> Option<f64> {
+    Some(f64::from(picture.width) * f64::from(picture.height) / 1e6)
 }
 
 fn score(picture: &Picture, of: Trait) -> Option<f64> {
-    Some(picture.scores?.get(of))
+    picture.scores?.get(of)
 }
 
 /// Test of a value by a condition.
@@ -118,6 +114,11 @@ enum Test {
     Compared {
         by: Comparison,
         with: f64,
+        is: bool,
+    },
+    Near {
+        place: Place,
+        metres: f64,
         is: bool,
     },
 }
@@ -178,6 +179,7 @@ impl Condition {
             Test::During { from, to, .. } => is_time && from < to,
             Test::Within { .. } | Test::Compared { .. } if is_time => false,
             Test::Known(_) => true,
+            Test::Near { .. } => name == "place",
             Test::OneOf { texts, .. } => is_text && texts.iter().all(|text| can_be(name, text)),
             Test::Within { from, to, .. } => !is_text && (from <= to || name == "hour"),
             Test::Compared { .. } => !is_text,
@@ -216,17 +218,23 @@ impl Condition {
         let is_known = match self.field {
             Field::Text(read) => read(picture).is_some(),
             Field::Time(read) => read(picture).is_some(),
-            Field::Number(read) | Field::Score(read) => read(picture).is_some(),
+            Field::Number(read) => read(picture).is_some(),
+            Field::Score(part) => score(picture, part).is_some(),
         };
         !is_known && !self.is_met(picture) && self.test != Test::Known(true)
     }
 
     /// Returns whether a picture meets it.
     pub fn is_met(&self, picture: &Picture) -> bool {
+        if let Test::Near { place, metres, is } = self.test {
+            let distance = picture.place.map(|own| distance_m(own, place));
+            return distance.is_some_and(|distance| distance <= metres) == is;
+        }
         match self.field {
             Field::Text(read) => self.is_met_by_text(read(picture).as_deref()),
             Field::Time(read) => self.is_met_by_time(read(picture)),
-            Field::Number(read) | Field::Score(read) => self.is_met_by_number(read(picture)),
+            Field::Number(read) => self.is_met_by_number(read(picture)),
+            Field::Score(part) => self.is_met_by_number(score(picture, part)),
         }
     }
 
@@ -258,7 +266,7 @@ impl Condition {
                 };
                 value.is_some_and(fits) == is
             }
-            Test::OneOf { .. } | Test::During { .. } => false,
+            Test::OneOf { .. } | Test::During { .. } | Test::Near { .. } => false,
         }
     }
 
@@ -275,21 +283,13 @@ impl Condition {
 
 /// Returns whether a field may have a text. Places are known or not.
 fn can_be(name: &str, text: &str) -> bool {
-    let values: &[&str] = match name {
-        "place" => &[],
-        "weekday" => &[
-            "monday",
-            "tuesday",
-            "wednesday",
-            "thursday",
-            "friday",
-            "saturday",
-            "sunday",
-        ],
-        "shape" => &["landscape", "portrait", "square"],
-        _ => return true,
-    };
-    values.iter().any(|value| value.eq_ignore_ascii_case(text))
+    match name {
+        "place" => false,
+        "weekday" => strtime::parse("%A", text).is_ok(),
+        "month" => strtime::parse("%B", text).is_ok(),
+        "shape" => ["landscape", "portrait", "square"].contains(&&*text.to_lowercase()),
+        _ => true,
+    }
 }
 
 fn is_within(value: f64, from: f64, to: f64) -> bool {
@@ -328,7 +328,8 @@ fn read(text: &str) -> Option<Condition> {
         "is unknown" => [Some(Test::Known(false)), None],
         // A camera may be named 22-6.
         rest if name == "time" => [time_test(rest), None],
-        rest => [number_test(rest), text_test(rest)],
+        rest if name == "place" => [near_test(rest), None],
+        rest => [number_test(name, rest), text_test(rest)],
     };
     let mut tests = tests.into_iter().flatten();
     tests.find_map(|test| Condition::new(name, test))
@@ -339,6 +340,28 @@ fn time_test(text: &str) -> Option<Test> {
     let (from, to) = span.split_once(" to ")?;
     let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
     Some(Test::During { from, to, is })
+}
+
+fn near_test(text: &str) -> Option<Test> {
+    let (is, rest) = after_is(text)?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let ["within", distance, unit, "of", latitude, longitude] = words.as_slice() else {
+        return None;
+    };
+    let within = |text: &str, most: f64| {
+        let number = text.parse::<f64>().ok()?;
+        (number.abs() <= most).then_some(number)
+    };
+    let place = Place {
+        latitude: within(latitude, 90.0)?,
+        longitude: within(longitude, 180.0)?,
+    };
+    let metres = match *unit {
+        "m" => 1.0,
+        "km" => 1e3,
+        _ => return None,
+    } * within(distance, 1e5).filter(|distance| *distance >= 0.0)?;
+    Some(Test::Near { place, metres, is })
 }
 
 fn text_test(text: &str) -> Option<Test> {
@@ -358,8 +381,17 @@ fn after_is(text: &str) -> Option<(bool, &str)> {
     })
 }
 
-fn number_test(text: &str) -> Option<Test> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+fn number_test(name: &str, text: &str) -> Option<Test> {
+    let number = |text: &str| match text.trim().split_once(':') {
+        // "9:30" or "9:30:15".
+        Some((hour, rest)) if name == "hour" => {
+            let (minute, second) = rest.split_once(':').unwrap_or((rest, "0"));
+            let part = |text: &str| text.parse::<u8>().ok().filter(|part| *part < 60);
+            let [hour, minute, second] = [hour, minute, second].map(part);
+            Some(f64::from(hour?) + f64::from(minute?) / 60.0 + f64::from(second?) / 3600.0)
+        }
+        _ => text.trim().parse::<f64>().ok().filter(|n| n.is_finite()),
+    };
     if let Some((is, range)) = after_is(text) {
         let (from, to) = range.split_once('-')?;
         let (from, to) = (number(from)?, number(to)?);
@@ -385,7 +417,6 @@ fn number_test(text: &str) -> Option<Test> {
 mod tests {
     use super::*;
     use crate::picture::testing::picture;
-    use crate::place::Place;
 
     /// A Saturday at half past nine in the evening.
     fn known() -> Picture {
@@ -415,6 +446,13 @@ mod tests {
             ("camera is not nikon or sony", true),
             ("place is known", true),
             ("place is unknown", false),
+            ("place is within 20 km of 50.1 8.0", true),
+            ("place is not within 20 km of 50.1 8.0", false),
+            ("place is within 500 m of 50.1 8.0", false),
+            ("month is june or november", true),
+            ("hour is 21:30-22", true),
+            ("hour >= 21:30:01", false),
+            ("megabytes < 1", false),
             ("weekday is saturday or sunday", true),
             ("shape is landscape", true),
             ("format is jpeg", true),

@@ -1,4 +1,5 @@
-//! Groups of pictures by time, place, camera, class, zone, folder or sharpness.
+//! Groups of pictures by time, place, camera, class, zone, folder, shape, format or
+//! sharpness.
 //!
 //! - Every picture is in exactly one group; those without the needed value are in one of their own,
 //!   the last.
@@ -57,6 +58,10 @@ pub enum By {
     Sharpness,
     /// Landscape, portrait or square.
     Shape,
+    /// The ending of the name, such as `jpeg`.
+    Format,
+    /// The texts of its codes.
+    Code,
 }
 
 /// Groups pictures; local times without an instant are those of `zone`.
@@ -150,6 +155,8 @@ const fn describe(by: By) -> &'static str {
         By::Folder => "folder",
         By::Sharpness => "sharpness",
         By::Shape => "shape",
+        By::Format => "format",
+        By::Code => "code",
     }
 }
 
@@ -168,6 +175,11 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
         By::HourOfDay => time("%H h"),
         By::Weekday => time("%A"),
         By::Shape => Some(picture.shape().to_owned()),
+        By::Format => picture.format(),
+        By::Code => {
+            let codes = picture.codes.as_ref().filter(|codes| !codes.is_empty());
+            codes.map(|codes| codes.join(", "))
+        }
         By::Camera => picture.camera.clone(),
         By::Class => picture.class.clone(),
         By::Zone => picture.zone.clone(),
@@ -395,6 +407,8 @@ mod tests {
                 contrast: 1.0,
                 noise: 1.0,
                 overall: 1.0,
+                brightness: None,
+                highlights: None,
             });
             picture
         };

@@ -3,7 +3,7 @@
 //! - Pixels are turned upright before they are measured, and dropped after that.
 //! - A result is kept by path, length and time of the file, the last [`MAX_KEPT`] of them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 use image::metadata::Orientation;
 use image::{DynamicImage, GrayImage, RgbImage};
+use watchkeeper_vision::imaging::codes::{self, Code};
 use watchkeeper_vision::imaging::near_duplicate::{Sketch, Thumbnail};
 use watchkeeper_vision::imaging::quality::MEASURED_SIDE;
 use watchkeeper_vision::jpeg;
@@ -112,6 +113,33 @@ fn version(file: &Path) -> Result<Version, PictureError> {
         bytes: found.len(),
         modified: found.modified().ok(),
     })
+}
+
+/// Kinds of codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeKind {
+    Any,
+    Qr,
+    /// All but QR codes.
+    Bar,
+}
+
+/// Reads the texts of the codes of a kind in a picture, each text once.
+///
+/// # Errors
+/// If the file can't be read or decoded.
+pub fn codes(file: &Path, kind: CodeKind) -> Result<Vec<String>, PictureError> {
+    let grey = upright_grey(file)?;
+    let texts = |found: Vec<Code>| -> BTreeSet<String> {
+        found.into_iter().map(|code| code.text).collect()
+    };
+    let qr = || texts(codes::qr_codes(&grey));
+    let found = match kind {
+        CodeKind::Any => texts(codes::codes(&grey)),
+        CodeKind::Qr => qr(),
+        CodeKind::Bar => &texts(codes::codes(&grey)) - &qr(),
+    };
+    Ok(found.into_iter().collect())
 }
 
 /// Decodes the luma of a picture and turns it upright.

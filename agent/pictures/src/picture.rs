@@ -49,6 +49,9 @@ pub struct Picture {
     pub objects: Option<Vec<FoundObject>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Tag>,
+    /// Texts of the QR and bar codes in it, each once; absent if none was looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codes: Option<Vec<String>>,
 }
 
 /// An object in a picture.
@@ -129,6 +132,7 @@ impl Picture {
             scores: None,
             objects: None,
             tag: None,
+            codes: None,
         })
     }
 
@@ -145,6 +149,11 @@ impl Picture {
         read_file(Path::new(&self.file))
     }
 
+    /// Returns the length of the file in bytes; `None` if it is gone.
+    pub fn file_bytes(&self) -> Option<u64> {
+        Some(fs::metadata(&self.file).ok()?.len())
+    }
+
     /// Returns the instant of the exposure. A local time without one is where the clock of `zone`
     /// showed it: after a gap of the clock, in the first pass of a repeated hour.
     pub fn instant(&self, zone: &TimeZone) -> Option<Timestamp> {
@@ -159,6 +168,12 @@ impl Picture {
             Ordering::Less => "portrait",
             Ordering::Equal => "square",
         }
+    }
+
+    /// Returns the ending of the name in lower case; that of `jpg` is `jpeg`.
+    pub fn format(&self) -> Option<String> {
+        let extension = Path::new(&self.file).extension()?.to_str()?;
+        Some(extension.to_lowercase().replace("jpg", "jpeg"))
     }
 
     /// Returns the last part of the path.
@@ -222,6 +237,7 @@ pub(crate) mod testing {
             scores: None,
             objects: None,
             tag: None,
+            codes: None,
         }
     }
 }

@@ -45,6 +45,10 @@ pub enum Trait {
     Exposure,
     Contrast,
     Noise,
+    /// Mean luma; no part of the quality.
+    Brightness,
+    /// Share of pixels that are clipped to white; no part of the quality.
+    Highlights,
 }
 
 /// Scores of one picture.
@@ -61,6 +65,12 @@ pub struct Scores {
     pub noise: f64,
     /// Weighted mean of the others.
     pub overall: f64,
+    /// Mean luma, from 0 (black) to 1 (white). Results of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brightness: Option<f64>,
+    /// Share of pixels that are clipped to white, from 0 to 1. Results of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highlights: Option<f64>,
 }
 
 impl Scores {
@@ -73,8 +83,10 @@ impl Scores {
             contrast: (quality.contrast / FULL_CONTRAST).min(1.0),
             noise: (1.0 - noise::deviation(grey) / WORST_NOISE).max(0.0),
             overall: 0.0,
+            brightness: Some(rounded(quality.brightness)),
+            highlights: Some(rounded(share(small, |level| level >= CLIPPED[1]))),
         };
-        let weighted = WEIGHTS.map(|(part, weight)| weight * scores.get(part));
+        let weighted = WEIGHTS.map(|(part, weight)| weight * scores.get(part).unwrap_or_default());
         scores.overall = weighted.iter().sum();
         for score in [
             &mut scores.sharpness,
@@ -88,13 +100,15 @@ impl Scores {
         scores
     }
 
-    pub const fn get(&self, part: Trait) -> f64 {
+    pub const fn get(&self, part: Trait) -> Option<f64> {
         match part {
-            Trait::Overall => self.overall,
-            Trait::Sharpness => self.sharpness,
-            Trait::Exposure => self.exposure,
-            Trait::Contrast => self.contrast,
-            Trait::Noise => self.noise,
+            Trait::Overall => Some(self.overall),
+            Trait::Sharpness => Some(self.sharpness),
+            Trait::Exposure => Some(self.exposure),
+            Trait::Contrast => Some(self.contrast),
+            Trait::Noise => Some(self.noise),
+            Trait::Brightness => self.brightness,
+            Trait::Highlights => self.highlights,
         }
     }
 
@@ -106,6 +120,7 @@ impl Scores {
             contrast,
             noise,
             overall,
+            ..
         } = self;
         format!(
             "{overall:.2}: sharpness {sharpness:.2}, exposure {exposure:.2}, \
@@ -119,14 +134,16 @@ fn rounded(score: f64) -> f64 {
     (score.clamp(0.0, 1.0) * 1e4).round() / 1e4
 }
 
+/// The share of pixels whose level is one of these.
+fn share(grey: &GrayImage, is_counted: impl Fn(u8) -> bool) -> f64 {
+    let counted = grey.as_raw().iter().filter(|level| is_counted(**level));
+    counted.count() as f64 / grey.as_raw().len().max(1) as f64
+}
+
 fn exposure(grey: &GrayImage, brightness: f64) -> f64 {
     let [black, white] = CLIPPED;
-    let clipped = grey
-        .as_raw()
-        .iter()
-        .filter(|v| **v <= black || **v >= white);
-    let share = clipped.count() as f64 / (grey.as_raw().len().max(1)) as f64;
-    let kept = 1.0 - (share / WORST_CLIPPED).min(1.0);
+    let clipped = share(grey, |level| level <= black || level >= white);
+    let kept = 1.0 - (clipped / WORST_CLIPPED).min(1.0);
     let [dark, bright] = WELL_EXPOSED;
     let level = if brightness < dark {
         brightness / dark
@@ -139,6 +156,7 @@ fn exposure(grey: &GrayImage, brightness: f64) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use image::Luma;
     use image::imageops::blur;
@@ -185,7 +203,8 @@ mod tests {
         let base = scores(&good);
         let lower = |picture: &GrayImage, part: Trait| {
             let found = scores(picture);
-            assert!(found.get(part) < base.get(part) - 0.2, "{part:?} {found:?}");
+            let [low, high] = [found, base].map(|scores| scores.get(part).unwrap());
+            assert!(low < high - 0.2, "{part:?} {found:?}");
             assert!(found.overall < base.overall, "{part:?} {found:?}");
         };
         lower(&blur(&good, 4.0), Trait::Sharpness);
@@ -206,7 +225,8 @@ mod tests {
         ] {
             let found = scores(&picture);
             for (part, _) in WEIGHTS {
-                assert!((0.0..=1.0).contains(&found.get(part)), "{found:?}");
+                let score = found.get(part).unwrap();
+                assert!((0.0..=1.0).contains(&score), "{found:?}");
             }
         }
     }

@@ -12,12 +12,20 @@ use crate::scores::Trait;
 pub enum Order {
     /// Best first; pictures without scores last.
     Score(Trait),
+    /// Least first; pictures without scores last.
+    Least(Trait),
     /// Latest first; pictures without time last.
     Newest,
     /// Earliest first; pictures without time last.
     Oldest,
     /// Most pixels first.
     Largest,
+    /// Fewest pixels first.
+    Smallest,
+    /// Most bytes of the file first; files that are gone last.
+    MostBytes,
+    /// Fewest bytes of the file first; files that are gone last.
+    FewestBytes,
     /// Order of the paths.
     Name,
 }
@@ -31,11 +39,14 @@ pub fn rank(pictures: &mut [Picture], order: Order, zone: &TimeZone) {
 pub fn compare(a: &Picture, b: &Picture, order: Order, zone: &TimeZone) -> Ordering {
     let known_first = |a: bool, b: bool| b.cmp(&a);
     match order {
-        Order::Score(part) => {
-            let score = |p: &Picture| p.scores.map(|scores| scores.get(part));
+        Order::Score(part) | Order::Least(part) => {
+            let score = |p: &Picture| p.scores.and_then(|scores| scores.get(part));
             let (a, b) = (score(a), score(b));
-            known_first(a.is_some(), b.is_some())
-                .then_with(|| b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0)))
+            let most_first = b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0));
+            known_first(a.is_some(), b.is_some()).then(match order {
+                Order::Score(_) => most_first,
+                _ => most_first.reverse(),
+            })
         }
         Order::Newest | Order::Oldest => {
             let (a, b) = (a.instant(zone), b.instant(zone));
@@ -45,9 +56,19 @@ pub fn compare(a: &Picture, b: &Picture, order: Order, zone: &TimeZone) -> Order
                 _ => earliest,
             })
         }
-        Order::Largest => {
+        Order::Largest | Order::Smallest => {
             let pixels = |p: &Picture| u64::from(p.width) * u64::from(p.height);
-            pixels(b).cmp(&pixels(a))
+            match order {
+                Order::Largest => pixels(b).cmp(&pixels(a)),
+                _ => pixels(a).cmp(&pixels(b)),
+            }
+        }
+        Order::MostBytes | Order::FewestBytes => {
+            let (a, b) = (a.file_bytes(), b.file_bytes());
+            known_first(a.is_some(), b.is_some()).then(match order {
+                Order::MostBytes => b.cmp(&a),
+                _ => a.cmp(&b),
+            })
         }
         Order::Name => Ordering::Equal,
     }

@@ -279,9 +279,20 @@ impl ArchiveService {
     ///
     /// # Errors
     /// As [`Archive::query_near`], or if no model makes the embedding that it needs.
-    pub async fn query(&self, query: Query) -> Result<Matches, ArchiveError> {
+    pub async fn query(&self, mut query: Query) -> Result<Matches, ArchiveError> {
         let archive = self.archive().await?;
         let near = self.near(&query).await?;
+        let found = archive.query_near(query.clone(), near.clone()).await;
+        let found = found.map_err(|error| self.explain(archive, error))?;
+        // The name that users gave a camera, where none has that ID.
+        let Some(name) = query.camera.as_ref().filter(|_| found.entries.is_empty()) else {
+            return Ok(found);
+        };
+        let mut names = camera_names(&self.0.runtime).await;
+        let Some(id) = names.remove(&name.to_lowercase()) else {
+            return Ok(found);
+        };
+        query.camera = Some(id);
         let found = archive.query_near(query, near).await;
         found.map_err(|error| self.explain(archive, error))
     }

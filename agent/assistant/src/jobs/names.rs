@@ -7,7 +7,8 @@ use watchkeeper_jobs::KnownNames;
 
 use crate::proposal::snapshot::DETECTION;
 
-/// Returns the cameras, the classes of installed detectors and the rules in force.
+/// Returns the cameras, the classes of installed detectors, and the rules, zones and lines in
+/// force.
 pub fn known_names(
     sources: &[SourceStatus],
     models: &[ModelInfo],
@@ -23,7 +24,11 @@ pub fn known_names(
     };
     let detectors = models.iter().filter(is_detector);
     names.classes = detectors.flat_map(|model| model.labels.clone()).collect();
-    let rules = pipelines.iter().flat_map(|pipeline| pipeline.rules.clone());
-    names.rules = rules.collect();
+    for pipeline in pipelines {
+        names.rules.extend(pipeline.rules.iter().cloned());
+        let results = &pipeline.results;
+        let zones = results.zones.keys().chain(results.lines.keys());
+        names.zones.extend(zones.map(ToString::to_string));
+    }
     names
 }

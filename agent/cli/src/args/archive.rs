@@ -9,7 +9,7 @@ use watchkeeper_archive::name::{EntryName, check_collection};
 use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{Query, Selection};
 
-use super::value::{past, seen};
+use super::value::{lifetime, past, seen};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ArchiveAction {
@@ -107,8 +107,8 @@ pub(crate) struct ArchiveIngestArgs {
     /// Label of the entry; repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub label: Vec<(String, String)>,
-    /// Seconds until it expires.
-    #[arg(long, value_name = "SECONDS")]
+    /// How long it is kept: seconds, or a duration such as 24h.
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     pub ttl: Option<u64>,
     /// Protect it from eviction, expiry and destruction.
     #[arg(long)]

@@ -128,6 +128,7 @@ fn archive_names_what_is_missing() {
         &["query", "--order", "oldest"],
         &["ingest", "a.txt", "--as", "notes"],
         &["ingest", "a.txt", "--as", "notes", "--time", "24h"],
+        &["ingest", "a.txt", "--as", "notes", "--ttl", "5s"],
     ] {
         assert_eq!(parse(good), Ok(()), "{good:?}");
     }

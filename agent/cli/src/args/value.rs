@@ -61,6 +61,19 @@ pub(super) fn past(text: &str) -> Result<Timestamp, String> {
     until(text).or_else(|error| ago().ok_or(format!("{error}, or how long ago, such as 24h")))
 }
 
+/// Parses a duration in seconds, with or without units.
+pub(super) fn lifetime(text: &str) -> Result<u64, String> {
+    let read = || {
+        let span: Span = text.parse().ok()?;
+        let now = Zoned::now();
+        let end = now.checked_add(span).ok()?;
+        let seconds = u64::try_from(now.duration_until(&end).as_secs()).ok();
+        seconds.filter(|seconds| *seconds > 0)
+    };
+    let form = || "must be seconds, or a duration such as 24h".to_owned();
+    text.parse().ok().or_else(read).ok_or_else(form)
+}
+
 /// Parses a time that is over, or how long ago it was.
 pub(super) fn seen(text: &str) -> Result<Timestamp, String> {
     let time = past(text)?;

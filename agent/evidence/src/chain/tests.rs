@@ -243,6 +243,20 @@ fn reading_after_a_table_that_knows_it_supports_the_table() {
 }
 
 #[test]
+fn reading_lifts_no_row_of_another_key() {
+    let code = || facts(&[(ReadingKind::Code, "7", 0.95)]);
+    for names in [["members", "code", "person"], ["code", "members", "person"]] {
+        let done = run(&mut chain_of(&names, code()), |_| SourceAnswer::Answered {
+            confidence: 0.79,
+            note: "near row".to_owned(),
+            data: json!({"value": "7", "key": "8", "match": "near"}),
+        });
+        assert_eq!(done.verdict, Verdict::Review, "{names:?}: {done:?}");
+        assert!((done.confidence - 0.79).abs() < 1e-9, "{done:?}");
+    }
+}
+
+#[test]
 fn two_codes_at_once_are_no_guess() {
     let codes = facts(&[(ReadingKind::Code, "1", 1.0), (ReadingKind::Code, "2", 1.0)]);
     let done = run(&mut chain_of(&["code"], codes), |_| unreachable!());

@@ -36,6 +36,14 @@ impl Asked<'_> {
         self.source.can_decide && matches!(self.result.answer, SourceAnswer::Answered { .. })
     }
 
+    /// Whether it answered with a row whose key is not what was looked up.
+    fn is_of_another_key(&self) -> bool {
+        let SourceAnswer::Answered { data, .. } = &self.result.answer else {
+            return false;
+        };
+        data.get("match").is_some_and(|how| how != "exact")
+    }
+
     /// Confidence that counts; `None` for a source without an answer.
     fn confidence(&self) -> Option<f64> {
         match &self.result.answer {
@@ -46,11 +54,17 @@ impl Asked<'_> {
     }
 }
 
-/// Weighted mean of the links that count; 0 without one.
+/// Weighted mean of the links that count; 0 without one. Where all that decide found a row of
+/// another key, what can't decide counts at most as much as the best of them: that a code was read
+/// well is no evidence for a row that it does not name.
 pub(super) fn confidence(asked: &[Asked<'_>]) -> f64 {
-    let counted = asked
-        .iter()
-        .filter_map(|a| Some((a.source.weight, a.confidence()?)));
+    let deciding = || asked.iter().filter(|a| a.decides());
+    let best = deciding().filter_map(Asked::confidence).reduce(f64::max);
+    let near = best.filter(|_| deciding().all(Asked::is_of_another_key));
+    let counted = asked.iter().filter_map(|a| {
+        let most = near.filter(|_| !a.source.can_decide).unwrap_or(1.0);
+        Some((a.source.weight, a.confidence()?.min(most)))
+    });
     let (sum, weight) = counted.fold((0.0, 0.0), |(sum, weights), (weight, confidence)| {
         (sum + weight * confidence, weights + weight)
     });

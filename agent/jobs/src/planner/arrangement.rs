@@ -1,25 +1,17 @@
-//! How a request arranges pictures: groups, order, and which are kept.
-
-use watchkeeper_english::singular;
+//! How a request arranges pictures: their order, and which are kept.
 
 use super::conditions::Conditions;
 use super::likeness::Sets;
 use super::self_standing::{COMPARISONS, SCORES};
-use super::unread_words::{BLURRED, DUPLICATES, Words};
+use super::unread_words::{DUPLICATES, TIDYING, Words};
 use super::words::{
-    Choice, EACH, GROUPING_VERBS, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS,
-    is_filler, is_picture_noun, is_plural, is_single, number,
+    Choice, EACH, GROUPING_VERBS, IN_TOTAL, LIKENESS, ORDERS, SEQUENCES, SORTING_VERBS, SORTINGS,
+    is_picture_noun, is_plural, is_single, number,
 };
 use crate::cameras::KnownNames;
 
-/// Words that put the blurred ones into a group, placed after them.
-const APART: [&[&str]; 5] = [
-    &["apart"],
-    &["aside"],
-    &["separately"],
-    &["separate"],
-    &["their", "own"],
-];
+/// Most words of a limit, such as "no more than".
+const MAX_LIMIT_WORDS: usize = 3;
 
 /// Pictures that "the best" means if no number is given.
 pub(super) const FEW: u64 = 10;
@@ -33,13 +25,14 @@ pub(super) struct Selection {
     pub(super) by: Vec<&'static str>,
     pub(super) best: Option<(u64, &'static str)>,
     pub(super) is_best_of_all: bool,
+    /// Most pictures of all groups together, beside a number of each.
+    pub(super) total: Option<u64>,
+    /// Longest time between neighbours in a group by gaps, if one is said.
+    pub(super) gap_minutes: Option<f64>,
     pub(super) order: Option<&'static str>,
     /// Words that are understood, and can't be done.
     pub(super) refused: Vec<String>,
 }
-
-/// The place of a grouping in a request, and what is grouped by.
-pub(super) type Grouping = (usize, Vec<&'static str>);
 
 impl Words {
     /// Reads what is kept. Pictures are bounded by a folder or a time, or are those of all events.
@@ -51,20 +44,23 @@ impl Words {
     ) -> Selection {
         let is_each = self.has_each();
         let is_blurred_apart = self.blurred_apart();
+        let division = self.division();
+        let total = self.total();
+        let gap_minutes = self.gap();
         let duplicates_at = (0..self.len()).find(|at| self.is_one(*at, &DUPLICATES));
         let mut conditions = self.conditions(names);
         let duplicates = self.duplicate_sets();
         let order = self.shown_order();
         self.read_last_as_newest(names);
         let choice = self.choice(order, names, &conditions);
-        let best = choice.map(|choice| {
-            let order = choice.order.or(order).unwrap_or("quality");
-            (choice.count.unwrap_or(FEW), order)
-        });
+        let is_total_only = choice.is_none();
+        let choice = choice.or(total.map(|count| Choice::of_number(0, count)));
+        let total = total.filter(|_| !is_total_only);
+        let best = choice.map(|choice| best_of(choice, order));
         let is_of_event = !is_folder && self.of_each_event(names);
         let is_of_sets = duplicates.is_some() && choice.is_some() && self.take(&["of", "each"]);
         let is_one = choice.is_some_and(|choice| choice.count.is_none_or(|count| count == 1));
-        let says_burst = is_one && self.of_each("burst");
+        let says_burst = is_one && (self.of_each("burst") || self.of_each("duplicate"));
         // Beside it another "of each" is a second choice.
         let is_of_two = says_burst && self.has_each();
         let grouping = self.grouping(is_bounded);
@@ -72,13 +68,12 @@ impl Words {
         let is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
         let mut by = grouping.map(|(_, by)| by).unwrap_or_default();
         by.extend(is_blurred_apart.then_some("sharpness"));
-        let is_in_total =
-            choice.is_some_and(|choice| choice.count.is_some()) && self.take(&["in", "total"]);
-        let is_of_set = is_one && by.is_empty() && self.keeps_behind(choice, duplicates_at);
-        let is_of_set = is_of_set && conditions.without_duplicates == Some(true);
-        if is_of_set {
-            self.take(&["of", "each"]);
-        }
+        by.extend(gap_minutes.map(|_| "gap").filter(|gap| !by.contains(gap)));
+        by.extend(division.filter(|division| !by.contains(division)));
+        let is_of_all = is_total_only && choice.is_some();
+        let is_in_total = is_of_all || total.is_none() && self.takes_all(choice);
+        let is_of_set = is_one && by.is_empty() && conditions.without_duplicates == Some(true);
+        let is_of_set = is_of_set && self.keeps_behind(choice, duplicates_at);
         // The step that drops duplicates keeps the best of each burst.
         let is_of_burst = says_burst || is_of_set;
         if is_of_burst {
@@ -88,17 +83,14 @@ impl Words {
         let is_one_of_event = is_of_event && best.is_none_or(|(count, _)| count == 1);
         let refused = [
             // "The best of each" has no meaning without groups.
-            (by.is_empty() && self.find(&["each"]).is_some(), "each"),
-            (is_of_two, "burst"),
-            (is_of_event && !is_one_of_event, "each"),
+            (by.is_empty() && self.find(&["each"]).is_some()).then_some("each"),
+            (by.is_empty() && total.is_some()).then_some("total"),
+            is_of_two.then_some("burst"),
+            (is_of_event && !is_one_of_event).then_some("each"),
             // "The best duplicates" may be of all or of each set.
-            (
-                duplicates.is_some() && best.is_some() && !is_of_sets,
-                "duplicates",
-            ),
+            (duplicates.is_some() && best.is_some() && !is_of_sets).then_some("duplicates"),
         ];
-        let refused = refused.iter().filter(|(is_refused, _)| *is_refused);
-        let refused = refused.map(|(_, word)| *word);
+        let refused = refused.into_iter().flatten();
         let refused = refused.chain(conditions.refused(duplicates.is_some()));
         Selection {
             refused: refused.map(str::to_owned).collect(),
@@ -107,106 +99,52 @@ impl Words {
             best_of_burst: best.map(|(_, order)| order).filter(|_| is_of_burst),
             by,
             best: best.filter(|_| !is_of_burst && !is_one_of_event),
-            is_best_of_all: is_in_total || is_number_first && !is_each,
+            is_best_of_all: is_in_total || total.is_none() && is_number_first && !is_each,
+            total,
+            gap_minutes,
             order,
         }
     }
 
-    /// `remove the duplicates and keep the best one`, which is of each set.
-    fn keeps_behind(&self, choice: Option<Choice>, duplicates_at: Option<usize>) -> bool {
-        choice
-            .zip(duplicates_at)
-            .is_some_and(|(choice, duplicates_at)| {
-                let mut before = choice.place.saturating_sub(2)..choice.place;
-                duplicates_at < choice.place && before.any(|at| self.stands(at, &["keep"]))
-            })
+    /// Uses up `in total` beside a choice with a number; returns whether it was there.
+    fn takes_all(&mut self, choice: Option<Choice>) -> bool {
+        let has_number = choice.is_some_and(|choice| choice.count.is_some());
+        has_number && self.take_one(IN_TOTAL).is_some()
     }
 
-    /// `the blurred ones apart` or `put the blurred photos in a separate folder`.
-    pub(super) fn blurred_apart(&mut self) -> bool {
-        let Some(place) = BLURRED.iter().find_map(|word| self.find(&[word])) else {
+    /// `remove the duplicates and keep the best one`, which is of each set: uses up `of each`.
+    fn keeps_behind(&mut self, choice: Option<Choice>, duplicates_at: Option<usize>) -> bool {
+        let Some((choice, duplicates_at)) = choice.zip(duplicates_at) else {
             return false;
         };
-        let behind = (place + 1..self.len()).find(|at| {
-            !self
-                .get(*at)
-                .is_none_or(|w| is_filler(w) && !EACH.contains(&w))
-        });
-        let behind = behind.unwrap_or(self.len());
-        let phrase = APART.into_iter().find(|phrase| self.stands(behind, phrase));
-        let Some(phrase) = phrase else {
-            return false;
-        };
-        self.use_up(place, behind + phrase.len() - place);
-        true
-    }
-
-    /// Uses up `each NOUN`, `every NOUN` or `per NOUN`; returns whether it was there.
-    pub(super) fn of_each(&mut self, noun: &str) -> bool {
-        EACH.iter().any(|each| self.take(&[each, noun]))
-    }
-
-    /// Uses up `each event`, or the `each` before a noun that names events, which stays: `each
-    /// delivery`. Returns whether it was there.
-    fn of_each_event(&mut self, names: &KnownNames) -> bool {
-        let is_before_noun = |at: &usize| {
-            self.is_one(*at, &EACH)
-                && self.grouping_noun(at + 1).is_none()
-                && self
-                    .get(at + 1)
-                    .is_some_and(|noun| names.names_events(noun))
-        };
-        let place = (0..self.len()).find(is_before_noun);
-        if let Some(place) = place {
-            self.use_up(place, 1);
+        let mut before = choice.place.saturating_sub(2)..choice.place;
+        let keeps = duplicates_at < choice.place && before.any(|at| self.stands(at, &["keep"]));
+        if keeps {
+            self.take(&["of", "each"]);
         }
-        place.is_some() || self.of_each("event")
+        keeps
     }
 
-    /// `by day`, `by place and month`, `by month then day`, `of each day` or `per day`. Of pictures
-    /// without a folder or a time, `every day` and `per hour` say how often, and are none. Returns
-    /// its place too.
-    pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<Grouping> {
-        let mut found: Option<Grouping> = None;
-        for place in 0..self.len() {
-            let begins = ["by", "each", "per", "every"];
-            let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
-            let is_of = place > 0 && self.get(place - 1).is_some_and(|word| word == "of");
-            let is_hour = self.stands(place + 1, &["hour"]);
-            let is_rate = |begin: &str| begin == "every" || begin != "by" && is_hour;
-            let is_often = |begin: &&str| is_rate(begin) && !is_of && !are_pictures_bounded;
-            if begins.is_none_or(is_often) {
-                continue;
-            }
-            let Some((first, mut behind)) = self.grouping_noun(place + 1) else {
-                continue;
-            };
-            let mut by = vec![first];
-            let joins = |at: &usize| self.is_one(*at, &["and", "then", "per"]);
-            let joint = (behind..self.len()).take_while(joins).count();
-            let is_nested = (behind..behind + joint).any(|at| self.stands(at, &["then"]));
-            let by_again = usize::from(self.stands(behind + joint, &["by"]));
-            let second = self.grouping_noun(behind + joint + by_again);
-            let can_divide =
-                |second: &str| joint + by_again > 0 && second != first && second != LIKENESS;
-            if let Some((second, end)) = second.filter(|(second, _)| can_divide(second)) {
-                let of_time = [first, second].map(|by| OF_TIME.iter().position(|one| *one == by));
-                match of_time {
-                    _ if is_nested => by.push(second),
-                    // A month is within its year: "and" names the finer of the two.
-                    [Some(one), Some(other)] if one < other => by = vec![second],
-                    [Some(_), Some(_)] => {}
-                    _ => by.push(second),
-                }
-                behind = end;
-            }
-            // "By day, the best of each day" names one grouping.
-            if found.as_ref().is_none_or(|(_, former)| *former == by) {
-                self.use_up(place, behind - place);
-                found = found.or(Some((place, by)));
-            }
-        }
-        found
+    /// `20 in all`, `at most 20 photos in total` or `no more than 20 overall`. The number beside a
+    /// word for the best is another one: "the best 20 in total".
+    fn total(&mut self) -> Option<u64> {
+        let (begin, count, end) = (0..self.len()).find_map(|at| {
+            let count = self.get(at).and_then(number)?;
+            let noun = at + 1 + usize::from(self.get(at + 1).is_some_and(is_picture_noun));
+            let (_, end) = self.meaning(noun, IN_TOTAL)?;
+            let begin = self.with_lead(at - self.limit_before(at).unwrap_or(0), &["but"]);
+            (!self.is_behind_order(at)).then_some((begin, count, end))
+        })?;
+        self.use_up(begin, end - begin);
+        Some(count)
+    }
+
+    /// The number of words of `at most` or the like before a number.
+    fn limit_before(&self, place: usize) -> Option<usize> {
+        (1..=MAX_LIMIT_WORDS).rev().find_map(|count| {
+            let (comparison, end) = self.meaning(place.checked_sub(count)?, COMPARISONS)?;
+            (comparison == "<=" && end == place).then_some(count)
+        })
     }
 
     /// Words that are understood, and can't be done beside the rest of the request.
@@ -224,61 +162,30 @@ impl Words {
         let has_other_sets = has_duplicates || selection.by.first() == Some(&LIKENESS);
         refused.extend((has_tags && has_other_sets).then(|| "tag".to_owned()));
         let is_grouped = !selection.by.is_empty() || has_duplicates || has_tags;
-        refused.extend(
-            self.idle_verb(is_ordered || is_like)
-                .filter(|_| !is_grouped),
-        );
+        let is_arranged = is_ordered || is_like;
+        refused.extend(self.idle_verb(is_arranged).filter(|_| !is_grouped));
+        // "Clean up ./a" says not what is left out.
+        let has_conditions = selection.conditions != Conditions::default();
+        let cleans = (0..self.len()).find(|at| self.is_in(*at, TIDYING));
+        let cleans = cleans.filter(|_| !(is_grouped || is_arranged || has_conditions));
+        refused.extend(cleans.and_then(|at| self.get(at)).map(str::to_owned));
         refused
-    }
-
-    /// Returns whether a verb asks for groups or an order.
-    pub(super) fn asks_for_arrangement(&self) -> bool {
-        let verbs = ["organise", "organize", "arrange", "organised", "arranged"];
-        let verbs = [&verbs[..], &GROUPING_VERBS, &SORTING_VERBS].concat();
-        (0..self.len()).any(|at| self.is_one(at, &verbs))
     }
 
     /// The verb of a request for groups or, if no order is named, one for an order.
     fn idle_verb(&self, is_ordered: bool) -> Option<String> {
         let is_verb = |at: &usize| {
-            let is_sorting = self.is_one(*at, &SORTING_VERBS) && !self.is_after(*at, 1, &["in"]);
-            self.is_one(*at, &GROUPING_VERBS) || is_sorting && !is_ordered
+            let is_sorting = self.is_in(*at, SORTING_VERBS) && !self.is_after(*at, 1, &["in"]);
+            self.is_in(*at, GROUPING_VERBS) || is_sorting && !is_ordered
         };
         let verb = (0..self.len()).find(is_verb)?;
         self.get(verb).map(str::to_owned)
     }
 
-    /// Reads `4 a day` and `a photo a day` as those per day.
-    pub(super) fn read_a_as_per(&mut self) {
-        for place in 1..self.len() {
-            let before = self.get(place - 1);
-            let is_counted =
-                before.is_some_and(|word| is_picture_noun(word) || number(word).is_some());
-            let unit = self.grouping_noun(place + 1);
-            let is_rate = unit.is_some_and(|(by, end)| {
-                (by == "week" || OF_TIME.contains(&by)) && !self.stands(end, &["ago"])
-            });
-            let is_read = is_counted && is_rate && self.stands(place, &["a"]);
-            if let Some(word) = self.words.get_mut(place).filter(|_| is_read) {
-                *word = Some("per".to_owned());
-            }
-        }
-    }
-
-    /// The noun of a grouping at a place, also in the plural, and the place after it.
-    fn grouping_noun(&self, place: usize) -> Option<(&'static str, usize)> {
-        let noun = singular(&self.get(place)?.to_lowercase());
-        GROUPINGS.iter().find_map(|(name, by)| {
-            let words: Vec<&str> = name.split(' ').collect();
-            let is_named = noun == *name || self.stands(place, &words);
-            is_named.then_some((*by, place + words.len()))
-        })
-    }
-
     /// Reads `the last 20 pictures` or `the last delivery` as the newest. Before another noun it is
     /// a time. Beside another choice it stays, and is refused.
     pub(super) fn read_last_as_newest(&mut self, names: &KnownNames) {
-        if ORDERS.iter().any(|(word, _)| self.find(&[word]).is_some()) {
+        if (0..self.len()).any(|at| self.meaning(at, ORDERS).is_some()) {
             return;
         }
         for place in 0..self.len() {
@@ -292,21 +199,60 @@ impl Words {
         }
     }
 
-    /// `newest first` or `sorted by sharpness`: the order in which pictures are shown.
+    /// `newest first`, `from best to worst`, `in chronological order` or `sorted by sharpness`: the
+    /// order in which pictures are shown.
     pub(super) fn shown_order(&mut self) -> Option<&'static str> {
-        let is_sorted = SORTING_VERBS
-            .iter()
-            .any(|verb| self.find(&[verb]).is_some());
-        let mut sortings = SORTINGS.iter().filter(|_| is_sorted);
-        if let Some((_, order)) = sortings.find(|(noun, _)| self.take(&["by", noun])) {
-            return Some(order);
+        let said = (0..self.len()).find_map(|at| self.sequence(at));
+        let sorting = self.sorting();
+        // Two orders that differ leave the words of one.
+        let is_of_time = |order: &str| ["newest", "oldest"].contains(&order);
+        let fits = |order: &str| {
+            said.is_none_or(|(said, ..)| said == "quality" || is_of_time(said) && is_of_time(order))
+        };
+        let sorting = sorting.filter(|(order, ..)| fits(order));
+        for (_, begin, end) in said.into_iter().chain(sorting) {
+            self.use_up(begin, end - begin);
         }
-        let known = ORDERS.iter().filter(|(word, _)| *word != "first");
-        let (word, order) = known
-            .into_iter()
-            .find(|(word, _)| self.find(&[word, "first"]).is_some())?;
-        self.take(&[word, "first"]);
-        Some(order)
+        match (said, sorting) {
+            // "By sharpness, best first".
+            (Some(("quality", ..)), Some((order, ..))) => Some(order),
+            (Some((order, ..)), _) | (None, Some((order, ..))) => Some(order),
+            (None, None) => self.take_one(SEQUENCES),
+        }
+    }
+
+    /// `newest first`, `from newest to oldest` or `starting with the newest` at a place: the order,
+    /// where the phrase begins, and the place behind it.
+    fn sequence(&self, place: usize) -> Option<(&'static str, usize, usize)> {
+        let (order, end) = self.meaning(place, ORDERS)?;
+        let article = self.with_lead(place, &["the"]);
+        let is_start = self.is_after(article, 1, &["with"])
+            && self.is_after(article, 2, &["starting", "beginning"]);
+        let last = || {
+            self.meaning(end + 1, ORDERS)
+                .filter(|_| self.stands(end, &["to"]))
+        };
+        match () {
+            () if self.stands(end, &["first"]) && !self.stands(place, &["first"]) => {
+                Some((order, place, end + 1))
+            }
+            () if is_start => Some((order, article - 2, end)),
+            () => last().map(|(_, end)| (order, self.with_lead(place, &["from"]), end)),
+        }
+    }
+
+    /// `by sharpness` beside a verb such as "sort". Before "into folders" a date makes groups.
+    fn sorting(&self) -> Option<(&'static str, usize, usize)> {
+        let has = |list: &str| (0..self.len()).any(|at| self.is_in(at, list));
+        let makes_folders = self.find(&["into"]).is_some() && has("folder|folders|album|albums");
+        let is_sorted = has(SORTING_VERBS);
+        let mut places = (0..self.len()).filter(|at| is_sorted && self.stands(*at, &["by"]));
+        places.find_map(|at| {
+            let (order, end) = self.meaning(at + 1, SORTINGS)?;
+            let goes_on = self.is_one(end, &["and", "then"]) || self.stands(end, &["by"]);
+            let is_group = self.grouping_noun(at + 1).is_some() && (makes_folders || goes_on);
+            (!is_group).then_some((order, at, end))
+        })
     }
 
     /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
@@ -317,21 +263,22 @@ impl Words {
         names: &KnownNames,
         conditions: &Conditions,
     ) -> Option<Choice> {
-        let order = ORDERS.iter().find_map(|(word, order)| {
-            let place = self.find(&[word])?;
-            let order = Some(*order).filter(|_| *word != "first" || shown.is_none());
-            (!self.puts_objects_first(place)).then_some((place, order))
+        let order = ORDERS.entries().find_map(|(phrase, order)| {
+            let words: Vec<&str> = phrase.split(' ').collect();
+            let place = self.find(&words)?;
+            let order = Some(order).filter(|_| phrase != "first" || shown.is_none());
+            (!self.puts_objects_first(place)).then_some((place, place + words.len(), order))
         });
-        let Some((place, order)) = order else {
-            return self.kept_number(names, conditions);
+        let Some((place, end, order)) = order else {
+            return self.kept_number(names, conditions, false);
         };
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
-        let number_after = self.get(place + 1).and_then(number);
-        let is_one = self.is_of_one(place + 1, names);
-        self.use_up(place, 1);
-        if self.stands(place + 1, &["one"]) {
-            self.use_up(place + 1, 1);
+        let number_after = self.get(end).and_then(number);
+        let is_one = self.is_of_one(end, names);
+        self.use_up(place, end - place);
+        if self.stands(end, &["one"]) {
+            self.use_up(end, 1);
         }
         let count = match (before, number_before, number_after) {
             (Some(before), Some(number), _) => {
@@ -339,7 +286,7 @@ impl Words {
                 Some(number)
             }
             (_, None, Some(number)) if !is_one => {
-                self.use_up(place + 1, 1);
+                self.use_up(end, 1);
                 Some(number)
             }
             _ if is_one => Some(1),
@@ -350,7 +297,7 @@ impl Words {
         if let Some(score) = score {
             self.take(&["by", score]);
         }
-        let order = score.or(order);
+        let order = score.and_then(|score| SORTINGS.get(score)).or(order);
         let choice = Choice {
             place,
             count,
@@ -359,7 +306,7 @@ impl Words {
         let kept = choice
             .count
             .is_none()
-            .then(|| self.kept_number(names, conditions))
+            .then(|| self.kept_number(names, conditions, true))
             .flatten();
         Some(kept.map_or(choice, |kept| Choice { order, ..kept }))
     }
@@ -391,11 +338,15 @@ impl Words {
 
     /// Whether the number at a place before "photos" is one to keep: it begins a phrase, or stands
     /// behind a word that asks for pictures. That of "I have 500 photos" is not, nor is a year.
-    fn is_wanted(&self, place: usize) -> bool {
+    fn is_wanted(&self, place: usize, has_order: bool) -> bool {
         let asks = [
             "show", "me", "want", "need", "make", "find", "get", "give", "most", "to", "than",
         ];
-        let is_led = |before| self.get(before).is_none() || self.is_one(before, &asks);
+        // "The 5 photos with the best exposure".
+        let is_led = |before| {
+            let is_named = has_order && self.stands(before, &["the"]);
+            is_named || self.get(before).is_none() || self.is_one(before, &asks)
+        };
         let is_year = |word: &str| word.len() == 4 && matches!(word.get(..2), Some("19" | "20"));
         place.checked_sub(1).is_none_or(is_led) && !self.get(place).is_some_and(is_year)
     }
@@ -403,7 +354,12 @@ impl Words {
     /// A number without a word for the best: `keep 5`, `a photo per day`, `two of each` or `5
     /// photos`, perhaps behind "at most". Beside a condition with a number, or behind "and", a bare
     /// "at most 8" may bound something else.
-    fn kept_number(&mut self, names: &KnownNames, conditions: &Conditions) -> Option<Choice> {
+    fn kept_number(
+        &mut self,
+        names: &KnownNames,
+        conditions: &Conditions,
+        has_order: bool,
+    ) -> Option<Choice> {
         let is_of_each = |place: usize, noun: usize| {
             let behind = place + 1 + noun;
             let is_of = self.is_one(behind, &["of", "from", "for", "in"]);
@@ -412,14 +368,6 @@ impl Words {
         let is_kept = |place: usize| {
             let verbs = ["keep", "keeping", "pick", "choose", "select", "only"];
             self.is_after(place, 1, &verbs)
-        };
-        let limit = |place: usize| {
-            let mut limits = COMPARISONS.iter().filter(|(_, sign)| *sign == "<=");
-            let is_before = |words: &[&str]| {
-                let begin = place.checked_sub(words.len());
-                begin.is_some_and(|begin| self.stands(begin, words))
-            };
-            limits.find_map(|(words, _)| is_before(words).then_some(words.len()))
         };
         let counted = |place: usize| {
             let is_noun = self.get(place + 1).is_some_and(is_picture_noun);
@@ -430,8 +378,8 @@ impl Words {
             let is_bare = self.get(place + 1).is_none() && !conditions.bounds_a_number();
             let joints = ["and", "or", "but", "to"];
             let is_free = |length: usize| !self.is_after(place, length + 1, &joints);
-            let is_limit = is_bare && limit(place).is_some_and(is_free);
-            let is_wanted = is_limit || is_noun && self.is_wanted(place);
+            let is_limit = is_bare && self.limit_before(place).is_some_and(is_free);
+            let is_wanted = is_limit || is_noun && self.is_wanted(place, has_order);
             let is_read = is_each || is_kept(place) || is_wanted;
             count
                 .filter(|_| is_read)
@@ -440,8 +388,14 @@ impl Words {
         };
         let mut free = (0..self.len()).filter(|at| !self.is_in_camera(*at, &names.cameras));
         let (place, count) = free.find_map(counted)?;
-        let begin = place - limit(place).unwrap_or(0);
+        let begin = place - self.limit_before(place).unwrap_or(0);
         self.use_up(begin, place + 1 - begin);
         Some(Choice::of_number(place, count))
     }
+}
+
+/// The number and the order of what a choice keeps; `shown` is the order in which it is shown.
+fn best_of(choice: Choice, shown: Option<&'static str>) -> (u64, &'static str) {
+    let order = choice.order.or(shown).unwrap_or("quality");
+    (choice.count.unwrap_or(FEW), order)
 }

@@ -1,4 +1,4 @@
-//! Cameras in a request: `of the gate`, `taken with the Canon EOS R5`, `iPhone photos`.
+//! Cameras and zones in a request: `of the gate`, `at the bench`, `taken with the Canon EOS R5`.
 //!
 //! - A camera is one that the box knows, one behind the word `camera`, or the model of EXIF.
 //! - A model begins with "taken with" or the like, or has the name of a maker: "of the Eiffel
@@ -7,9 +7,10 @@
 
 use watchkeeper_english::one_of;
 
+use super::self_standing::Test;
 use super::unread_words::{TAKEN, Words};
 use super::words::{ORDERS, is_filler, is_folder, is_path, is_picture_word};
-use crate::cameras::{CameraNames, MAX_NAME_WORDS};
+use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
 /// Words of EXIF that name a camera without a capital or a digit too.
 const MAKERS: &str = "\
@@ -43,10 +44,16 @@ impl Words {
     /// Uses up the models of EXIF of which pictures are wanted.
     pub(super) fn models(&mut self, known: &CameraNames) -> Vec<String> {
         let found = (0..self.len())
-            .filter(|at| !self.is_negated(*at) && !self.is_of_exception(*at))
+            .filter(|at| {
+                let is_excepted = self.is_of_exception(*at) && !self.is_behind_denied_look(*at);
+                !self.is_negated(*at) && !is_excepted
+            })
             .find_map(|at| {
                 let (_, end) = self.camera_model(at)?;
-                Some((self.lead_of_model(at, end)?, at))
+                // "Canon or Nikon photos".
+                let behind_all = || Some(self.cameras_at(at, known)?.1);
+                let lead = self.lead_of_model(at, end);
+                Some((lead.or_else(|| self.lead_of_model(at, behind_all()?))?, at))
             });
         let Some((begin, place)) = found else {
             return Vec::new();
@@ -117,6 +124,22 @@ impl Words {
         })
     }
 
+    /// `at the bench` or `in the bench zone`: a zone or line of events that the box knows.
+    pub(super) fn known_zone(&self, place: usize, known: &KnownNames) -> Option<(Test, usize)> {
+        let begin = place + 1 + usize::from(self.stands(place + 1, &["the"]));
+        // "Of benches" shows some.
+        let is_of = self.stands(place, &["of"]) && begin > place + 1;
+        let is_led = is_of || self.is_in(place, "at|in|on");
+        let is_camera = self.known_camera_at(begin, &known.cameras).is_some();
+        let (zone, end) = (1..=MAX_NAME_WORDS).rev().find_map(|length| {
+            let words: Option<Vec<&str>> = (begin..begin + length).map(|at| self.get(at)).collect();
+            Some((known.zone(&words?.join(" "))?, begin + length))
+        })?;
+        let end = end + usize::from(self.is_in(end, "zone|line|area"));
+        let is_meant = is_led && !is_camera && !self.has_folder;
+        is_meant.then(|| (Test::is("zone", zone), end))
+    }
+
     /// Returns whether the word at a place is one of the name of a known camera.
     pub(super) fn is_in_camera(&self, place: usize, cameras: &CameraNames) -> bool {
         let mut begins = place.saturating_sub(MAX_NAME_WORDS)..=place;
@@ -177,8 +200,9 @@ impl Words {
         let is_name =
             |word: &str| word.contains(char::is_uppercase) || has_digit(word) || is_maker(word);
         // Of "the EOS R5, 20 newest" the number is no word of the name.
-        let is_order = |at: usize| ORDERS.iter().any(|(word, _)| self.stands(at, &[word]));
-        let is_count = |at: usize, word: &str| word.parse::<u64>().is_ok() && is_order(at + 1);
+        let is_count = |at: usize, word: &str| {
+            word.parse::<u64>().is_ok() && self.meaning(at + 1, ORDERS).is_some()
+        };
         let words = (begin..self.len()).map_while(|at| {
             let is_part = |word: &&str| {
                 let is_other = is_folder(word) || is_picture_word(&word.to_lowercase());
@@ -226,6 +250,7 @@ mod tests {
             ("from the iPhone 12", "iPhone 12; "),
             ("after 18:00 with the Nikon", "Nikon; after 18:00"),
             ("the Canon EOS R5 photos", "Canon EOS R5; "),
+            ("Canon or Nikon photos", "Canon, Nikon; "),
             ("iPhone Photos", "iPhone; "),
             (
                 "taken by the Nikon D850 or my iPhone 12",

@@ -10,9 +10,9 @@
 use watchkeeper_pictures::scores::SHARP;
 
 use super::objects::ObjectCount;
-use super::self_standing::{SCORES, Test};
+use super::self_standing::{COMPARISONS, SCORES, Test, is_score};
 use super::unread_words::{BETWEEN, BLURRED, DUPLICATES, TAKEN, Words};
-use super::words::{EXCEPTIONS, NEGATIONS, Range, is_filler, is_picture_word, is_plural};
+use super::words::{EXCEPTIONS, NEGATIONS, Range, Table, is_filler, is_picture_word, is_plural};
 use crate::cameras::KnownNames;
 
 /// What a request asks of each picture.
@@ -76,6 +76,13 @@ impl Conditions {
         self.min_sharpness = Some(Some(least));
     }
 
+    /// The months that are wanted beside a time: "the last week in March" may be one of March.
+    pub(super) fn month_beside(&self, range: Range) -> Option<String> {
+        let is_month = |test: &&Test| test.is_wanted && test.field == "month";
+        let month = self.tests.iter().find(is_month)?.value.clone();
+        (range != Range::default()).then_some(month)
+    }
+
     /// Returns whether a test has a number, whose other bound "at most 8" may be.
     pub(super) fn bounds_a_number(&self) -> bool {
         let is_said = |least: f64| (least - SHARP).abs() > f64::EPSILON;
@@ -89,7 +96,7 @@ impl Conditions {
 
     /// Conditions of metadata or of scores, as `filter` takes them.
     pub(super) fn texts(&self, of_scores: bool) -> Vec<String> {
-        let of_kind = |test: &&Test| SCORES.contains(&test.field) == of_scores;
+        let of_kind = |test: &&Test| is_score(test.field) == of_scores;
         self.tests.iter().filter(of_kind).map(Test::text).collect()
     }
 
@@ -135,26 +142,14 @@ impl Conditions {
 }
 
 /// Fields with texts, of which a picture may have one or another.
-const WITH_VALUES: [&str; 3] = ["weekday", "format", "shape"];
+const WITH_VALUES: [&str; 4] = ["weekday", "month", "format", "shape"];
 
 /// Nouns of what a file may say of itself, and the field.
-const METADATA: [(&[&str], &str); 15] = [
-    (&["gps", "data"], "place"),
-    (&["gps", "position"], "place"),
-    (&["gps", "location"], "place"),
-    (&["gps", "coordinates"], "place"),
-    (&["gps"], "place"),
-    (&["location"], "place"),
-    (&["coordinates"], "place"),
-    (&["position"], "place"),
-    (&["place"], "place"),
-    (&["known", "place"], "place"),
-    (&["date"], "time"),
-    (&["time"], "time"),
-    (&["timestamp"], "time"),
-    (&["camera", "name"], "camera"),
-    (&["camera", "model"], "camera"),
-];
+const METADATA: Table = Table(
+    "gps data=place|gps position=place|gps location=place|gps coordinates=place|gps=place\
+     |location=place|coordinates=place|position=place|place|known place=place|known location=place\
+     |date=time|date taken=time|time|timestamp=time|camera name=camera|camera model=camera",
+);
 
 /// Negations that ask to take something away: of metadata they mean the data, not the picture.
 const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
@@ -196,6 +191,11 @@ impl Words {
         let is_taken_with = self.stands(place, &["with"]) && self.is_after(place, 1, &TAKEN);
         if self.is_after(place, 1, &["into"]) || is_taken_with {
             return None;
+        }
+        if let Some((test, end)) = self.known_zone(place, known) {
+            all.add(test)?;
+            self.use_up(place, end - place);
+            return Some(end);
         }
         // "Pictures that are blurred".
         if self.is_one(place, &["that", "which"]) && self.stands(place + 1, &["are"]) {
@@ -253,7 +253,7 @@ impl Words {
         known: &KnownNames,
         all: &Conditions,
     ) -> bool {
-        let is_time = |test: &Test| ["hour", "time", "weekday"].contains(&test.field);
+        let is_time = |test: &Test| ["hour", "time", "weekday", "month"].contains(&test.field);
         let is_noun = |word: &str| is_picture_word(word) || word == "files";
         let behind = end + usize::from(self.get(end).is_some_and(is_noun));
         let test = self.test(behind).map(|(test, _)| test);
@@ -349,7 +349,7 @@ impl Words {
     /// and its place.
     fn opening(&self, place: usize) -> Option<(Sense, usize)> {
         // "No more than 2 of each day" is a number.
-        if self.comparison(place).is_some() {
+        if self.meaning(place, COMPARISONS).is_some() {
             return None;
         }
         let is_relative = self.is_one(place, &["that", "which"]);
@@ -363,8 +363,17 @@ impl Words {
                 (true, place + 1)
             }
             () if self.is_in(place, NEGATIONS) => (false, place + 1),
-            () if self.stands(place, &["but"]) && self.find(&["everything"]).is_some() => {
+            () if self.stands(place, &["but"])
+                && (self.find(&["everything"]).is_some()
+                    || self.has_folder && self.is_after(place, 1, &["all"])) =>
+            {
                 (false, place + 1)
+            }
+            // "That are sharp and have GPS".
+            () if self.is_in(place, "have|show|contain")
+                && self.is_after(place, 1, &["and", "but"]) =>
+            {
+                (true, place + 1)
             }
             () => return None,
         };
@@ -379,25 +388,23 @@ impl Words {
 
     /// The place of a noun behind its articles.
     pub(super) fn noun(&self, place: usize) -> usize {
-        let articles = ["a", "an", "the", "any", "all", "near"];
+        let articles = ["a", "an", "the", "any", "all", "near", "both"];
         let noun = (place..self.len()).find(|at| !self.is_one(*at, &articles));
         noun.unwrap_or(self.len())
     }
 
-    /// The field that metadata at a place are of, and the number of its words.
+    /// The field that metadata at a place are of, and the place behind them.
     fn metadata(&self, place: usize) -> Option<(&'static str, usize)> {
-        let mut all = METADATA.iter();
-        let known = all.find(|(words, _)| self.stands(place, words));
+        let known = self.meaning(place, METADATA);
         // "Without camera or GPS": by itself it may be an object.
-        let is_metadata = |at| METADATA.iter().any(|(words, _)| self.stands(at, words));
+        let is_metadata = |at| self.meaning(at, METADATA).is_some();
         let is_joint = |at| self.is_one(at, &["and", "or", "nor"]);
         let is_beside = is_joint(place + 1) && is_metadata(place + 2)
             || place
                 .checked_sub(2)
                 .is_some_and(|at| is_metadata(at) && is_joint(at + 1));
         let is_camera = known.is_none() && self.stands(place, &["camera"]) && is_beside;
-        let known = known.map(|(words, field)| (*field, words.len()));
-        known.or(is_camera.then_some(("camera", 1)))
+        known.or(is_camera.then_some(("camera", place + 1)))
     }
 
     /// Reads a property that a picture has or lacks at a place; returns the place after it.
@@ -425,9 +432,9 @@ impl Words {
             }
             return Some(denied + 1);
         }
-        if let Some((field, length)) = self.metadata(noun).filter(|_| !sense.is_removal) {
-            all.add(Test::is(field, if is_wanted { "known" } else { "unknown" }))?;
-            return Some(noun + length);
+        if let Some((field, end)) = self.metadata(noun).filter(|_| !sense.is_removal) {
+            all.add(Test::is(field, "known").wanted(is_wanted))?;
+            return Some(end);
         }
         let shows = ["with", "having", "showing", "show", "containing", "of"];
         let object = denied + usize::from(!is_wanted && self.is_one(denied, &shows));
@@ -442,9 +449,10 @@ impl Words {
             None if is_wanted => return None,
             None => self
                 .denied_time(place, begin)
+                .or_else(|| self.known_zone(begin, known))
                 .or_else(|| self.denied_camera(denied, known))?,
         };
-        all.add(Test { is_wanted, ..test })?;
+        all.add(test.wanted(is_wanted))?;
         Some(end)
     }
 

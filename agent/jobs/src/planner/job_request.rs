@@ -4,43 +4,31 @@
 //! waits for something. Any other belongs to the assistant.
 
 use jiff::civil::DateTime;
+use watchkeeper_english::one_of;
 
+use super::camera_words::is_maker;
 use super::request::Request;
 use super::words::{ORDERS, is_path, is_picture_word, number, tokens};
 use crate::cameras::KnownNames;
 
 /// Words before the first one that counts.
-const OPENINGS: [&str; 22] = [
-    "a", "all", "an", "can", "could", "give", "i", "i'd", "just", "let", "like", "me", "my",
-    "need", "now", "please", "the", "then", "to", "want", "would", "you",
-];
+const OPENINGS: &str = "\
+    a|all|an|can|could|give|i|i'd|just|let|like|me|my|need|now|please|the|then|to|want|would|you";
 
 /// Verbs that name nothing but a job here, whatever follows.
-const ORGANISING: [&str; 4] = ["organise", "organize", "sort", "arrange"];
+const ORGANISING: &str = "organise|organize|sort|arrange";
 
 /// Verbs of requests for jobs that say which pictures.
-const BEGINNINGS: [&str; 20] = [
-    "album", "build", "choose", "collect", "contact", "copy", "create", "drop", "extract",
-    "gather", "group", "keep", "leave", "make", "pick", "put", "rank", "remove", "select", "tag",
-];
+const BEGINNINGS: &str = "\
+    album|build|choose|clean|collect|contact|copy|create|drop|export|extract|gather|group|keep\
+    |leave|make|pick|put|rank|remove|select|separate|split|tag|tidy";
 
 /// First words of requests for jobs that say which pictures are kept, and of questions.
-const UNCLEAR_BEGINNINGS: [&str; 8] = [
-    "find",
-    "get",
-    "last",
-    "show",
-    "this",
-    "today",
-    "which",
-    "yesterday",
-];
+const UNCLEAR_BEGINNINGS: &str = "find|get|last|show|this|today|which|yesterday";
 
 /// Words of questions, and of watches that wait for something.
-const QUESTIONS: [&str; 15] = [
-    "alert", "how", "if", "many", "much", "notify", "number", "tell", "warn", "what", "when",
-    "whenever", "whether", "who", "why",
-];
+const QUESTIONS: &str = "\
+    alert|how|if|many|much|notify|number|tell|warn|what|when|whenever|whether|who|why";
 
 /// Returns whether a text is a request for a job, also if the rules do not understand all of it.
 ///
@@ -50,11 +38,10 @@ pub fn is_job_request(text: &str, now: DateTime, names: &KnownNames) -> bool {
         .iter()
         .map(|word| word.to_lowercase())
         .collect();
-    let has = |list: &[&str], word: &String| list.contains(&word.as_str());
-    let Some(first) = words.iter().find(|word| !has(&OPENINGS, word)) else {
+    let Some(first) = words.iter().find(|word| !one_of(OPENINGS, word)) else {
         return false;
     };
-    let is_question = words.iter().any(|word| has(&QUESTIONS, word));
+    let is_question = words.iter().any(|word| one_of(QUESTIONS, word));
     let has_address = words.iter().any(|word| word.contains("://"));
     if is_question || has_address {
         return false;
@@ -65,16 +52,17 @@ pub fn is_job_request(text: &str, now: DateTime, names: &KnownNames) -> bool {
             .ok()
             .map(|(request, _)| request)
     };
-    if has(&ORGANISING, first) {
+    if one_of(ORGANISING, first) {
         return true;
     }
-    if has(&BEGINNINGS, first) {
+    if one_of(BEGINNINGS, first) {
         return read().is_some_and(|request| request.organises() || names_folder());
     }
-    let is_order = ORDERS.iter().any(|(order, _)| order == first);
-    let is_unclear = has(&UNCLEAR_BEGINNINGS, first)
+    let is_order = ORDERS.get(first).is_some();
+    let is_unclear = one_of(UNCLEAR_BEGINNINGS, first)
         || is_picture_word(first)
         || number(first).is_some()
+        || is_maker(first)
         || is_order;
     is_unclear && read().is_some_and(|request| request.keeps() || names_folder())
 }
@@ -100,6 +88,7 @@ mod tests {
                 true,
             ),
             ("three crisp ones of ./photos", true),
+            ("Canon photos in ./photos", true),
             ("could you please sort the pictures nicely", true),
             ("make an album of yesterday's cars, the shiny ones", true),
             ("the sharpest of ./a that show a person", true),

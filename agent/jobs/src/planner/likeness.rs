@@ -3,7 +3,7 @@
 //! The first is done by `find_duplicates`, the others by networks of the runtime. Whether a model
 //! is installed, the check of the plan says.
 
-use super::unread_words::Words;
+use super::unread_words::{IDENTICALS, Words};
 use super::words::{is_filler, is_folder, is_path, is_picture_noun, number, tokens};
 
 /// Names of the tools that compare the look of pictures.
@@ -30,7 +30,7 @@ pub(super) struct Like {
 }
 
 /// Words for sets of near duplicates. "Copies" may be what is to be made.
-const SETS: [&str; 2] = ["duplicates", "bursts"];
+const SETS: [&str; 3] = ["duplicates", "bursts", IDENTICALS];
 
 /// Most words of a tag without quotation marks.
 const MAX_TAG_WORDS: usize = 3;
@@ -58,6 +58,7 @@ impl Words {
             &["like"],
             &["most", "similar", "to"],
             &["similar", "to"],
+            &["look", "like"],
         ];
         let (place, length) = (0..self.len()).find_map(|at| {
             let phrase = phrases.iter().find(|phrase| self.stands(at, phrase))?;

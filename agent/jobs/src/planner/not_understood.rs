@@ -11,7 +11,7 @@ use super::camera_words::{is_maker, is_number_of_model};
 use super::self_standing::SCORES;
 use super::unread_words::{BLURRED, DUPLICATES};
 use super::words::{
-    EACH, GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, VIDEOS, is_folder, is_plural, number,
+    EACH, GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, Table, VIDEOS, is_folder, is_plural, number,
 };
 use crate::cameras::{CameraNames, KnownNames};
 use crate::spelling::nearest;
@@ -49,6 +49,14 @@ impl NotUnderstood {
             names_pictures: false,
             ..Self::words(words, cameras)
         }
+    }
+
+    /// It is not said what is done with the pictures of a folder.
+    pub(super) fn folder_alone(folder: &str) -> Self {
+        let hint = format!(
+            "say what to do with its pictures, such as: {folder} by day, or: {folder} as an album"
+        );
+        Self::new(vec![folder.to_owned()], Some(hint))
     }
 
     fn new(mut words: Vec<String>, hint: Option<String>) -> Self {
@@ -105,10 +113,7 @@ impl NotUnderstood {
 
 /// Returns whether a word stays unread only because of one beside it: "every" of "every november".
 fn is_known(word: &str) -> bool {
-    let mut names = GROUPINGS.iter().map(|(name, _)| *name);
-    EACH.contains(&word)
-        || one_of("by|most|least|more|than", word)
-        || names.any(|name| name == word)
+    EACH.contains(&word) || one_of("by|most|least|more|than", word) || GROUPINGS.get(word).is_some()
 }
 
 /// The rules and classes that there are, if one of the words may be meant as one.
@@ -146,10 +151,9 @@ fn near_camera(words: &[String], cameras: &CameraNames) -> Option<String> {
 
 /// The question whether one of the words is misspelt.
 fn near_word(words: &[String]) -> Option<String> {
-    let groupings = GROUPINGS.iter().map(|(name, _)| *name);
-    let orders = ORDERS.iter().map(|(name, _)| *name);
-    let known = groupings
-        .chain(orders)
+    let known = GROUPINGS
+        .phrases()
+        .chain(ORDERS.phrases())
         .chain(DUPLICATES)
         .chain(BLURRED)
         .chain(SCORES)
@@ -247,8 +251,8 @@ const KINDS: [Kind; 10] = [
     (
         is_of_time,
         "times: yesterday, Friday night, last week, the last 3 days, two weeks ago, since \
-         2026-03-01, from 1 June 2016 to 31 August 2018, in March 2023, after 18:00, on Sundays; a \
-         date has its year",
+         2026-03-01, from 1 June 2016 to 31 August 2018, in March 2023, in March of any year, \
+         after 18:00, on Sundays, on weekends; a day has its year",
     ),
     (
         |word| is_maker(word) || is_number_of_model(word) || one_of("camera|phone|taken", word),
@@ -279,8 +283,7 @@ const KINDS: [Kind; 10] = [
     ),
     (
         |word| {
-            let is_order = ORDERS.iter().any(|(order, _)| *order == word);
-            is_order
+            ORDERS.get(word).is_some()
                 || number(word).is_some()
                 || one_of(
                     "each|per|every|most|least|top|sort|sorted|rank|ranked",
@@ -300,7 +303,7 @@ const KINDS: [Kind; 10] = [
         "shapes and formats: in portrait format, in landscape format, square photos, PNG files",
     ),
     (
-        |word| GROUPING_VERBS.contains(&word) || one_of("by|groups", word),
+        |word| one_of(GROUPING_VERBS, word) || one_of("by|groups", word),
         "groups are by {groupings}; two may divide each other, as in by camera and week",
     ),
     (
@@ -329,13 +332,13 @@ fn forms_of(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut kinds = KINDS.iter();
     let kind = kinds.find(|(is_kind, _)| words.iter().any(|word| is_kind(word)));
-    let list = |names: &[(&str, &str)]| {
-        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        names.join(", ")
+    let list = |table: Table| {
+        let words = table.phrases().filter(|phrase| !phrase.contains(' '));
+        words.collect::<Vec<_>>().join(", ")
     };
     let forms = kind.map_or("", |(_, forms)| forms);
-    let forms = forms.replace("{orders}", &list(&ORDERS));
-    forms.replace("{groupings}", &list(&GROUPINGS))
+    let forms = forms.replace("{orders}", &list(ORDERS));
+    forms.replace("{groupings}", &list(GROUPINGS))
 }
 
 impl std::error::Error for NotUnderstood {}

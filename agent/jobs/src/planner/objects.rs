@@ -3,10 +3,20 @@
 //! - A class is one that an installed detector finds.
 //! - "Two people" are exactly two; "people" are one at least.
 
-use super::self_standing::SCORES;
+use super::self_standing::{COMPARISONS, SCORES};
 use super::unread_words::Words;
-use super::words::{is_filler, is_picture_noun, is_plural, number};
+use super::words::{Table, is_filler, is_picture_noun, is_plural, number};
 use crate::cameras::{KnownNames, is_same_noun};
+
+/// Codes, as classes of what pictures show.
+pub(super) const CODE: &str = "code";
+pub(super) const QR_CODE: &str = "QR code";
+/// A code that is no QR code.
+pub(super) const BAR_CODE: &str = "bar code";
+const CODES: Table = Table(
+    "code|codes=code|barcode=bar code|barcodes=bar code|bar code|bar codes=bar code|qr code=QR code\
+     |qr codes=QR code|qr-code=QR code|qr-codes=QR code",
+);
 
 /// A number of objects of a class that pictures show.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +52,11 @@ impl ObjectCount {
         };
         let ((least, most), (other_least, other_most)) = (bounds(self), bounds(other));
         least <= other_most && other_least <= most
+    }
+
+    /// Returns whether codes are meant, and no objects of a detector.
+    pub(super) fn is_code(&self) -> bool {
+        [CODE, QR_CODE, BAR_CODE].contains(&self.class.as_str())
     }
 
     /// Returns whether it asks for one object at least.
@@ -85,6 +100,8 @@ impl Words {
         known: &KnownNames,
     ) -> Option<(ObjectCount, usize)> {
         let (comparison, count, noun) = self.quantity(place);
+        let code = self.meaning(noun, CODES);
+        let code = code.map(|(class, end)| (class.to_owned(), end));
         let class = |length: usize| {
             let words: Option<Vec<&str>> = (noun..noun + length).map(|at| self.get(at)).collect();
             let name = known.class_of(&words?.join(" "));
@@ -92,7 +109,7 @@ impl Words {
             let class = classes.find(|class| class.eq_ignore_ascii_case(&name))?;
             Some((class.clone(), noun + length))
         };
-        let (class, end) = class(2).or_else(|| class(1))?;
+        let (class, end) = code.or_else(|| class(2)).or_else(|| class(1))?;
         let comparison = match (is_wanted, comparison, count) {
             (true, ..) => comparison,
             (false, "=", 1) | (false, ">=", _) => "<",
@@ -112,7 +129,7 @@ impl Words {
     /// A comparison, its number, and the place behind; without a number one at least.
     fn quantity(&self, place: usize) -> (&'static str, u64, usize) {
         let count = |at: usize| self.get(at).and_then(number);
-        if let Some((comparison, at)) = self.comparison(place)
+        if let Some((comparison, at)) = self.meaning(place, COMPARISONS)
             && let Some(number) = count(at)
         {
             return (comparison, number, at + 1);

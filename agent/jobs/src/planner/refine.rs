@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use super::arrangement::FEW;
 use super::conditions::Conditions;
+use super::groupings::add_grouping;
 use super::likeness::GROUP_ALIKE;
 use super::not_understood::NotUnderstood;
 use super::request::{BEGINNING, Request, Source};
 use super::unread_words::Words;
-use super::words::{LIKENESS, OF_TIME, Range, is_filler};
+use super::words::{IN_TOTAL, LIKENESS, Range, is_filler};
 use crate::cameras::KnownNames;
 use crate::plan::reference::{INPUTS, Text, parse};
 use crate::plan::{Plan, Step};
@@ -79,7 +80,7 @@ impl Refinement {
             ..Self::default()
         };
         let is_of_each = words.has_each();
-        refinement.is_of_all = match words.take(&["in", "total"]) {
+        refinement.is_of_all = match words.take_one(IN_TOTAL).is_some() {
             true => Some(true),
             false => is_of_each.then_some(false),
         };
@@ -227,22 +228,6 @@ impl Words {
         let behind = (also + 1..self.len()).find(|at| !is_between(at))?;
         let mut added = ["by", "per", "sheet", "album"].into_iter();
         added.find(|word| self.stands(behind, &[word]))
-    }
-}
-
-/// Adds a grouping, which divides the former groups. Of two times the finer one counts.
-fn add_grouping(all: &mut Vec<&'static str>, added: &'static str) {
-    let rank = |by: &str| OF_TIME.iter().position(|one| *one == by);
-    let is_time = |by: &str| rank(by).is_some();
-    let former = all.iter().copied().find(|by| is_time(by));
-    match former.filter(|_| is_time(added)) {
-        Some(former) if rank(former) < rank(added) => {
-            all.retain(|by| *by != former);
-            all.push(added);
-        }
-        Some(_) => {}
-        None if all.contains(&added) => {}
-        None => all.push(added),
     }
 }
 

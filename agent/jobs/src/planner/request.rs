@@ -9,8 +9,8 @@ use super::conditions::Conditions;
 use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
 use super::objects::ObjectCount;
-use super::unread_words::Words;
-use super::words::{Range, is_picture_noun, is_plural};
+use super::unread_words::{IDENTICALS, Words};
+use super::words::{Range, is_picture_noun, is_plural, tokens};
 use crate::cameras::KnownNames;
 
 /// Before every event: a camera alone means all that its events have kept.
@@ -47,6 +47,12 @@ pub(super) struct Request {
     pub(super) best: Option<(u64, &'static str)>,
     /// Whether that is the number of all pictures, and not of each group.
     pub(super) is_best_of_all: bool,
+    /// Most pictures of all groups together, beside a number of each.
+    pub(super) total: Option<u64>,
+    /// Longest time between neighbours in a group by gaps, if one is said.
+    pub(super) gap_minutes: Option<f64>,
+    /// Whether only files of equal bytes are duplicates.
+    pub(super) is_exact: bool,
     /// Order in which the pictures are shown.
     pub(super) order: Option<&'static str>,
     /// Name of the album or the contact sheet.
@@ -62,6 +68,10 @@ impl Request {
         names: &KnownNames,
     ) -> Result<Self, NotUnderstood> {
         let (request, mut left) = Self::read_in_part(text, now, names)?;
+        // A folder alone would copy all that is below it.
+        if let (Source::Folder(_), [folder]) = (&request.source, tokens(text).as_slice()) {
+            return Err(NotUnderstood::folder_alone(folder));
+        }
         // "Undated" of "leaving out undated ones", and not the synonym of "leaving out".
         let text = text.to_lowercase();
         let is_typed = |word: &String| text.contains(&word.to_lowercase());
@@ -91,25 +101,22 @@ impl Request {
         let mut nouns = words.words.iter().flatten();
         let names_pictures = nouns.any(|word| is_picture_noun(word));
         let asked_for_more = words.asks_for_more();
+        let is_exact = words.find(&[IDENTICALS]).is_some();
         words.read_a_as_per();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
-        let names_collection = words.find(&["collection"]).is_some();
-        let folder = (!names_collection).then(|| words.folder()).flatten();
-        let has_place = names_collection || folder.is_some();
-        let collection = words.find(&["collection"]).and_then(|at| words.get(at + 1));
-        let named = folder.clone().or(collection.map(str::to_owned));
-        words.described(named.as_deref(), true);
+        let (folder, has_place) = words.place();
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
+        let models = models.filter(|models| !models.is_empty());
         let album = words.album();
+        let adds_sheet = words.added_sheet();
         let is_bounded = has_place || range != Range::default();
         let selection = words.selection(names, has_place, is_bounded);
         // Beside a contact sheet a format may be that of the sheet.
-        let sheet = words.sheet();
+        let sheet = words.sheet() || adds_sheet;
         let collection = words.collection();
         // A second camera elsewhere is left, and refuses the request.
-        let models = models.filter(|models| !models.is_empty());
         let cameras = models.unwrap_or_else(|| words.cameras(&names.cameras));
         words.described(folder.as_deref().or(collection.as_deref()), false);
         let mut left = words.not_done(&selection, like.is_some(), tags.is_some());
@@ -126,6 +133,7 @@ impl Request {
             return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
         left.extend(asked_for_more);
+        left.extend(conditions.month_beside(range));
         let request = Self {
             source,
             range,
@@ -137,10 +145,13 @@ impl Request {
             by: selection.by,
             best: selection.best,
             is_best_of_all: selection.is_best_of_all,
+            total: selection.total,
+            gap_minutes: selection.gap_minutes,
+            is_exact,
             order: selection.order,
             name,
             sheet,
-            album,
+            album: album || adds_sheet,
         };
         Ok((request, left))
     }
@@ -195,7 +206,7 @@ fn source(
             let is_alone = shown.iter().filter(|shown| !shown.is_none()).count() == 1;
             let place = shown
                 .iter()
-                .position(ObjectCount::is_any)
+                .position(|shown| shown.is_any() && !shown.is_code())
                 .filter(|_| is_alone);
             place.map(|place| shown.remove(place).class)
         }

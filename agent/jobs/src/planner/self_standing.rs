@@ -1,11 +1,14 @@
 //! Conditions that stand for themselves: a time of the day, a weekday, a shape, a format, a size or
 //! a score.
 
-use watchkeeper_english::{NIGHT, part_of_day};
+use std::str::FromStr as _;
+
+use watchkeeper_english::{NIGHT, one_of, part_of_day};
+use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::scores::SHARP;
 
 use super::unread_words::{BLURRED, Words};
-use super::words::{is_filler, is_path, is_picture_noun, is_picture_word, number};
+use super::words::{Table, is_filler, is_path, is_picture_noun, is_picture_word, number};
 
 /// A field with a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +33,15 @@ impl Test {
         }
     }
 
+    /// This test or its opposite. Of what is known or not the opposite is another value.
+    pub(super) fn wanted(self, is_wanted: bool) -> Self {
+        match (is_wanted, self.value.as_str()) {
+            (false, "known") => Self::is(self.field, "unknown"),
+            (false, "unknown") => Self::is(self.field, "known"),
+            _ => Self { is_wanted, ..self },
+        }
+    }
+
     /// The condition or its opposite, as `filter` takes it.
     pub(super) fn text(&self) -> String {
         let Self {
@@ -38,6 +50,10 @@ impl Test {
             value,
             is_wanted,
         } = self;
+        let value = match *field {
+            "hour" => clock_times(value),
+            _ => value.clone(),
+        };
         match (is_wanted, *comparison) {
             (true, _) => format!("{field} {comparison} {value}"),
             (false, "is") => format!("{field} is not {value}"),
@@ -58,46 +74,77 @@ impl Test {
     }
 }
 
+/// Hours of a test as times of a clock: `9.5-10` is `9:30-10`.
+fn clock_times(hours: &str) -> String {
+    let time = |hour: &str| {
+        let seconds = hour
+            .parse::<f64>()
+            .map(|hour| (hour * 3600.0).round() as u32);
+        match seconds.map(|seconds| (seconds / 3600, seconds / 60 % 60, seconds % 60)) {
+            Ok((hour, minute @ 1.., 0)) => format!("{hour}:{minute:02}"),
+            Ok((hour, minute, second @ 1..)) => format!("{hour}:{minute:02}:{second:02}"),
+            _ => hour.to_owned(),
+        }
+    };
+    hours.split('-').map(time).collect::<Vec<_>>().join("-")
+}
+
 /// A test, and the place of the word after it.
 type Found = (Test, usize);
 
 /// Words before a number, and the comparison.
-pub(super) const COMPARISONS: [(&[&str], &str); 16] = [
-    (&["at", "least"], ">="),
-    (&["at", "most"], "<="),
-    (&["no", "more", "than"], "<="),
-    (&["more", "than"], ">"),
-    (&["larger", "than"], ">"),
-    (&["bigger", "than"], ">"),
-    (&["less", "than"], "<"),
-    (&["fewer", "than"], "<"),
-    (&["smaller", "than"], "<"),
-    (&["up", "to"], "<="),
-    (&["max"], "<="),
-    (&["over"], ">"),
-    (&["above"], ">"),
-    (&["under"], "<"),
-    (&["below"], "<"),
-    (&["exactly"], "="),
-];
+pub(super) const COMPARISONS: Table = Table(
+    "at least=>=|at most=<=|no more than=<=|more than=>|larger than=>|bigger than=>|less than=<\
+     |fewer than=<|smaller than=<|up to=<=|max=<=|maximum=<=|over=>|above=>|under=<|below=<\
+     |exactly==",
+);
+
+/// Words behind a number and its unit, and the comparison.
+const BOUNDS: Table = Table("or more=>=|or larger=>=|or bigger=>=|or less=<=|or smaller=<=");
+
+/// Units of a size, and the field.
+const UNITS: Table = Table(
+    "megapixels|megapixel=megapixels|mp=megapixels|pixels wide=width|pixels high=height\
+     |pixels tall=height|kb=kilobytes|kilobytes|mb=megabytes|megabytes",
+);
+
+/// Comparisons of a side, with the field.
+const SIDES: Table =
+    Table("wider than=width >|narrower than=width <|taller than=height >|higher than=height >");
 
 /// Measured traits that a request may bound.
-pub(super) const SCORES: [&str; 4] = ["sharpness", "quality", "exposure", "contrast"];
+pub(super) const SCORES: [&str; 5] = ["sharpness", "quality", "exposure", "contrast", "brightness"];
 
-const WEEKDAYS: [(&str, &str); 9] = [
-    ("monday", "monday"),
-    ("tuesday", "tuesday"),
-    ("wednesday", "wednesday"),
-    ("thursday", "thursday"),
-    ("friday", "friday"),
-    ("saturday", "saturday"),
-    ("sunday", "sunday"),
-    ("weekend", "saturday or sunday"),
-    (
-        "weekday",
-        "monday or tuesday or wednesday or thursday or friday",
-    ),
-];
+/// Returns whether a field is known of measured pictures only.
+pub(super) fn is_score(field: &str) -> bool {
+    field == "highlights" || SCORES.contains(&field)
+}
+
+/// Words behind bare numbers that are hours.
+const BEHIND_HOURS: &str = "and|at|by|each|every|from|in|of|on|only|per|sorted|with|without";
+
+const WEEKDAYS: Table = Table(
+    "monday|tuesday|wednesday|thursday|friday|saturday|sunday|weekend=saturday or sunday\
+     |weekday=monday or tuesday or wednesday or thursday or friday",
+);
+
+const MONTHS: Table =
+    Table("january|february|march|april|may|june|july|august|september|october|november|december");
+
+const SHAPES: Table =
+    Table("landscape|portrait|horizontal=landscape|vertical=portrait|upright=portrait|square");
+
+const FORMATS: Table = Table("jpeg|jpg=jpeg|jpegs=jpeg|jpgs=jpeg|png|pngs=png|webp|gif|tiff|bmp");
+
+/// Phrases that describe pictures by themselves, each with a condition. Of the development photos
+/// the 6 darkened have a brightness up to 0.113, and of the others 2 below 0.125. The 6 brightened
+/// have more than 0.09 in white, and of the others one.
+const PROPERTIES: Table = Table(
+    "undated=time is unknown|geotagged=place is known|taller than wide=shape is portrait\
+     |wider than tall=shape is landscape|landscape-oriented=shape is landscape\
+     |portrait-oriented=shape is portrait|dark=brightness < 0.125|too dark=brightness < 0.125\
+     |underexposed=brightness < 0.125|too bright=highlights > 0.08|overexposed=highlights > 0.08",
+);
 
 impl Words {
     /// A condition that stands for itself.
@@ -106,12 +153,15 @@ impl Words {
             Self::part_of_day,
             Self::clock_times,
             Self::weekdays,
+            Self::months,
+            Self::property,
+            Self::near,
             Self::shape,
             Self::format,
             Self::zone,
             Self::size,
             Self::score,
-            Self::blurred,
+            Self::focus,
         ];
         tests.into_iter().find_map(|read| read(self, place))
     }
@@ -121,12 +171,6 @@ impl Words {
         let has_preposition = self.is_one(place, &["in", "on", "at", "during"]);
         let reads = [Self::weekdays, Self::shape, Self::format];
         !has_preposition && reads.iter().any(|read| read(self, place).is_some())
-    }
-
-    pub(super) fn comparison(&self, place: usize) -> Option<(&'static str, usize)> {
-        let mut known = COMPARISONS.iter();
-        let (words, comparison) = known.find(|(words, _)| self.stands(place, words))?;
-        Some((*comparison, place + words.len()))
     }
 
     /// `in the morning`, `at night`, `morning photos`, or the word after a day.
@@ -163,9 +207,13 @@ impl Words {
         };
         if pairs.iter().any(is_pair) {
             let last = self.clock(first.end + 1)?;
-            // "From 9 am to 5" may end in the night; "22 and 6" are of a clock of 24 hours.
-            let is_of_24 = first.hour > 12.0 && !first.is_clear;
-            if !last.is_clear && !is_of_24 {
+            // "From 9 am to 5" may end in the night; "22 and 6" and "9 and 17" are of a clock of 24
+            // hours.
+            let is_of_24 = !first.is_clear && first.hour.max(last.hour) > 12.0;
+            // "From 10 to 20 November", "between 5 and 15 people".
+            let next = self.get(last.end).map(str::to_lowercase);
+            let is_over = next.is_none_or(|next| one_of(BEHIND_HOURS, &next));
+            if !last.is_clear && !(is_of_24 && is_over) {
                 return None;
             }
             // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
@@ -239,10 +287,7 @@ impl Words {
     }
 
     pub(super) fn is_weekday(&self, place: usize) -> bool {
-        let word = self.get(place).unwrap_or_default();
-        WEEKDAYS
-            .iter()
-            .any(|(day, _)| word.eq_ignore_ascii_case(day))
+        self.meaning(place, WEEKDAYS).is_some()
     }
 
     /// `on Sundays`, `on a Monday`, `at weekends`, `Saturdays and Sundays` or `Monday mornings`. A
@@ -258,11 +303,13 @@ impl Words {
             let name = word.strip_suffix('s');
             let is_group = self.is_after(at, 1, &["by", "each", "per", "every"]);
             let parts = self.several_parts_of_day(at + 1).filter(|_| !is_group);
-            let is_any = has_article || parts.is_some_and(|part| part != NIGHT);
+            // "Sunday photos" may be those of one Sunday.
+            let is_kind = self.is_one(at, &["weekend", "weekday"]);
+            let is_kind = is_kind && self.get(at + 1).is_some_and(is_picture_noun);
+            let is_any = has_article || is_kind || parts.is_some_and(|part| part != NIGHT);
             let name = name.or(is_any.then_some(word.as_str()));
             let name = name.filter(|_| parts != Some(NIGHT));
-            let mut known = WEEKDAYS.iter();
-            let Some((_, texts)) = known.find(|(day, _)| name == Some(*day)) else {
+            let Some(texts) = name.and_then(|name| WEEKDAYS.get(name)) else {
                 break;
             };
             days.push(texts);
@@ -275,41 +322,92 @@ impl Words {
         (!days.is_empty()).then(|| (test, at - usize::from(is_joint)))
     }
 
-    /// `in landscape format`, `portrait orientation` or `square photos`. "Landscape photos" may
-    /// show landscapes, and the format beside a contact sheet may be that of the sheet.
+    /// `in March`, `from June to August`, `March photos` or a month that is denied: of any year.
+    fn months(&self, place: usize) -> Option<Found> {
+        let is_between = self.stands(place, &["between"]);
+        let is_from = self.stands(place, &["from"]);
+        let is_led = is_between || is_from || self.is_in(place, "in|during");
+        let begin = place + usize::from(is_led);
+        let (first, mut end) = self.meaning(begin, MONTHS)?;
+        let mut months = vec![first];
+        let joint = if is_between { "and" } else { "to|until|till" };
+        if (is_between || is_from)
+            && self.is_in(end, joint)
+            && let Some((last, behind)) = self.meaning(end + 1, MONTHS)
+        {
+            let all = MONTHS.phrases().chain(MONTHS.phrases());
+            let mut later = all.skip_while(|month| *month != first).skip(1);
+            while months.last() != Some(&last) {
+                months.push(later.next()?);
+            }
+            end = behind;
+        }
+        while !is_between
+            && self.is_in(end, "and|or")
+            && let Some((month, behind)) = self.meaning(end + 1, MONTHS)
+        {
+            months.push(month);
+            end = behind;
+        }
+        // "In March 23" and "in March until Friday" are dates.
+        let goes_on = self.is_in(end, "to|until|till") || self.get(end).and_then(number).is_some();
+        let is_before_noun = self.get(end).is_some_and(is_picture_noun);
+        let is_meant = is_led || is_before_noun || self.is_negated(begin);
+        let test = Test::is("month", &months.join(" or "));
+        (is_meant && !goes_on && !(is_between && months.len() == 1)).then_some((test, end))
+    }
+
+    /// `undated`, `too dark` or `taller than wide`. "After dark" is a time.
+    fn property(&self, place: usize) -> Option<Found> {
+        let (property, end) = self.meaning(place, PROPERTIES)?;
+        let (field, test) = property.split_once(' ')?;
+        let (comparison, value) = test.split_once(' ')?;
+        let is_described = self.get(end).is_some_and(is_filler) || self.is_after_one(place, "are");
+        let is_meant = is_described || !self.stands(place, &["dark"]);
+        is_meant.then(|| (Test::new(field, comparison, value), end))
+    }
+
+    /// `within 20 km of 52.52, 13.40`: a distance from a place, in degrees.
+    fn near(&self, place: usize) -> Option<Found> {
+        let words = ["within", "", "", "of", "", ""].into_iter().zip(place..);
+        let words = words.map(|(word, at)| {
+            let is_there = word.is_empty() || self.stands(at, &[word]);
+            self.get(at).filter(|_| is_there)
+        });
+        let words: Option<Vec<&str>> = words.collect();
+        let test = Test::is("place", &words?.join(" ").to_lowercase());
+        let is_read = Condition::from_str(&test.text()).is_ok();
+        is_read.then_some((test, place + 6))
+    }
+
+    /// `in landscape format`, `portrait orientation` or `square photos`. The format beside a
+    /// contact sheet may be that of the sheet.
     fn shape(&self, place: usize) -> Option<Found> {
         let at = place + usize::from(self.stands(place, &["in"]));
-        let has_noun = self.is_one(at + 1, &["format", "orientation", "mode"]);
+        let (shape, end) = self.meaning(at, SHAPES)?;
+        let has_noun = self.is_one(end, &["format", "orientation", "mode"]);
         if has_noun && self.is_of_output(place) {
             return None;
         }
+        // "Upright (portrait format)".
+        let is_said_again = self.shape(at + 1).is_some();
         let is_joined = self.is_one(at + 1, &["and", "or"]) && self.shape(at + 2).is_some();
         let next = self.get(at + 1).unwrap_or_default().to_lowercase();
-        let is_shape = has_noun || is_joined || is_picture_word(&next);
-        let shape = match self.get(at)?.to_lowercase().as_str() {
-            "landscape" if has_noun => "landscape",
-            "portrait" if has_noun => "portrait",
-            "horizontal" if is_shape => "landscape",
-            "vertical" | "upright" if is_shape => "portrait",
-            "square" if is_shape => "square",
-            _ => return None,
-        };
-        Some((Test::is("shape", shape), at + 1 + usize::from(has_noun)))
+        let is_described = is_picture_word(&next) || next == "only";
+        let is_shape = has_noun || is_joined || is_said_again || is_described;
+        let test = Test::is("shape", shape);
+        is_shape.then_some((test, end + usize::from(has_noun)))
     }
 
     /// `JPEG files`, `PNGs` or `in PNG format`.
     fn format(&self, place: usize) -> Option<Found> {
         let at = place + usize::from(self.stands(place, &["in"]));
-        let format = match self.get(at)?.to_lowercase().as_str() {
-            "jpeg" | "jpg" | "jpegs" | "jpgs" => "jpeg",
-            "png" | "pngs" => "png",
-            _ => return None,
-        };
-        let has_noun = self.is_one(at + 1, &["format"]);
+        let (format, end) = self.meaning(at, FORMATS)?;
+        let has_noun = self.is_one(end, &["format"]);
         if has_noun && self.is_of_output(place) || self.is_after(place, 1, &["as", "to", "into"]) {
             return None;
         }
-        Some((Test::is("format", format), at + 1 + usize::from(has_noun)))
+        Some((Test::is("format", format), end + usize::from(has_noun)))
     }
 
     /// `in zone bay-2` or `zone "bay 2"`.
@@ -327,44 +425,28 @@ impl Words {
         is_behind_as || self.find(&["contact", "sheet"]).is_some()
     }
 
-    /// `wider than 1000 pixels`, `at least 2 megapixels` or `over 1000 pixels wide`.
+    /// `wider than 1000 pixels`, `at least 2 megapixels`, `8 megapixels or more` or `over 1000
+    /// pixels wide`.
     fn size(&self, place: usize) -> Option<Found> {
-        let named = |word: &str| number(word).map(|number| number as f64);
-        let number = |at: usize| {
+        let value = |at: usize| {
             let word = self.get(at)?;
             let digits = word.parse::<f64>().ok().filter(|n| *n >= 0.0);
-            digits.or_else(|| named(word))
+            digits.or_else(|| number(word).map(|number| number as f64))
         };
-        let test = |field, comparison, value: f64, end| (Test::new(field, comparison, value), end);
-        let sides = [
-            ("wider", "width", ">"),
-            ("narrower", "width", "<"),
-            ("taller", "height", ">"),
-            ("higher", "height", ">"),
-        ];
-        let mut sides = sides.into_iter();
-        if let Some((_, field, comparison)) =
-            sides.find(|(word, ..)| self.stands(place, &[word, "than"]))
-        {
-            let end = place + 3 + usize::from(self.stands(place + 3, &["pixels"]));
-            return Some(test(field, comparison, number(place + 2)?, end));
+        if let Some((side, at)) = self.meaning(place, SIDES) {
+            let (field, comparison) = side.split_once(' ')?;
+            let end = at + 1 + usize::from(self.stands(at + 1, &["pixels"]));
+            return Some((Test::new(field, comparison, value(at)?), end));
         }
-        let at = place + usize::from(self.stands(place, &["of"]));
-        let (comparison, at) = self.comparison(at)?;
-        let value = number(at)?;
-        let unit = |words: &[&str]| self.is_one(at + 1, words);
-        match () {
-            () if unit(&["megapixels", "megapixel", "mp"]) => {
-                Some(test("megapixels", comparison, value, at + 2))
-            }
-            () if unit(&["pixels"]) && self.stands(at + 2, &["wide"]) => {
-                Some(test("width", comparison, value, at + 3))
-            }
-            () if unit(&["pixels"]) && self.is_one(at + 2, &["high", "tall"]) => {
-                Some(test("height", comparison, value, at + 3))
-            }
-            () => None,
-        }
+        let begin = place + usize::from(self.stands(place, &["of"]));
+        let compared = self.meaning(begin, COMPARISONS);
+        let at = compared.map_or(begin, |(_, at)| at);
+        let (field, end) = self.meaning(at + 1, UNITS)?;
+        let (comparison, end) = match compared {
+            Some((comparison, _)) => (comparison, end),
+            None => self.meaning(end, BOUNDS)?,
+        };
+        Some((Test::new(field, comparison, value(at)?), end))
     }
 
     /// `sharpness at least 0.5` or `a quality over 0.6`.
@@ -373,15 +455,15 @@ impl Words {
             .into_iter()
             .find(|score| self.stands(place, &[score]))?;
         let at = place + 1 + usize::from(self.stands(place + 1, &["of"]));
-        let (comparison, at) = self.comparison(at).unwrap_or((">=", at));
+        let (comparison, at) = self.meaning(at, COMPARISONS).unwrap_or((">=", at));
         let bound = self.get(at)?.parse::<f64>().ok();
         let bound = bound.filter(|bound| (0.0..=1.0).contains(bound))?;
         Some((Test::new(field, comparison, bound), at + 1))
     }
 
-    /// `the blurred ones`, or `which pictures are blurred`: only those. Behind "and" they may be
-    /// wanted beside others: "the duplicates and the blurred ones".
-    fn blurred(&self, place: usize) -> Option<Found> {
+    /// `the blurred ones`, or `which pictures are blurred` or `are sharp`: only those. Behind "and"
+    /// they may be wanted beside others: "the duplicates and the blurred ones".
+    fn focus(&self, place: usize) -> Option<Found> {
         let article = self.with_lead(place, &["the", "all", "my"]);
         if self.is_after(article, 1, &["and", "or"]) {
             return None;
@@ -389,9 +471,13 @@ impl Words {
         let noun = self.get(place + 1).unwrap_or_default().to_lowercase();
         let has_noun = is_picture_word(&noun);
         let is_said = place > 0 && self.stands(place - 1, &["are"]);
-        let is_meant = self.is_one(place, &BLURRED) && (has_noun || is_said);
-        let end = place + 1 + usize::from(has_noun);
-        is_meant.then(|| (Test::new("sharpness", "<", SHARP), end))
+        let comparison = match () {
+            () if self.is_one(place, &BLURRED) && (has_noun || is_said) => "<",
+            () if self.stands(place, &["sharp"]) && is_said => ">=",
+            () => return None,
+        };
+        let test = Test::new("sharpness", comparison, SHARP);
+        Some((test, place + 1 + usize::from(has_noun)))
     }
 }
 

@@ -8,7 +8,7 @@ use jiff::civil::{DateTime, Time};
 use watchkeeper_english::{NIGHT, range};
 
 use super::unread_words::{BLURRED, DUPLICATES, Words};
-use super::words::{EXCEPTIONS, ORDERS, Range, is_picture_noun, number};
+use super::words::{EXCEPTIONS, NEGATIONS, Range, is_picture_noun, number};
 use crate::cameras::CameraNames;
 
 impl Words {
@@ -68,7 +68,14 @@ impl Words {
         let words = (place..self.len()).map(|at| self.get(at).unwrap_or_default().to_lowercase());
         let words: Vec<String> = words.collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (found, count) = range(&words, self.now.as_ref()?)?;
+        let now = self.now.as_ref()?;
+        // A date that is denied needs no preposition: "except December 2016".
+        let is_denied = self.is_after_one(place, NEGATIONS);
+        let denied = || {
+            let (found, count) = range(&[&["in"], words.as_slice()].concat(), now)?;
+            (count > 1 && is_denied).then_some((found, count - 1))
+        };
+        let (found, count) = range(&words, now).or_else(denied)?;
         let end = place + count;
         // "2023 photos" may be a number.
         let is_number = |word: &str| word.parse::<u64>().is_ok();
@@ -77,7 +84,9 @@ impl Words {
         // "On a Friday" and "Friday mornings" are any, and "the first of June 2026" is a day.
         let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
             || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
-            || self.is_weekday(end - 1) && self.is_before_parts_of_day(end);
+            || self.is_weekday(end - 1)
+                && !self.has_comma(end - 1)
+                && self.is_before_parts_of_day(end);
         let range = Range {
             since: found.from.map(|from| from.datetime()),
             until: found.until.map(|until| until.datetime()),
@@ -89,10 +98,7 @@ impl Words {
     /// most" does.
     fn may_count(&self, place: usize) -> bool {
         let verbs = "keep|keeping|pick|choose|select|only|most|than|max";
-        place.checked_sub(1).is_some_and(|before| {
-            let is_order = ORDERS.iter().any(|(word, _)| self.stands(before, &[word]));
-            is_order || self.is_in(before, verbs)
-        })
+        self.is_after_one(place, verbs) || self.is_behind_order(place)
     }
 
     /// Returns whether the days that may go on at a place are of `Monday and Tuesday mornings`.
@@ -120,8 +126,8 @@ impl Words {
     }
 
     /// Returns whether a comma, or a word such as "since" at a place, ends what is denied, which is
-    /// no time: "excluding duplicates, since March 2026".
-    fn is_behind_denied_look(&self, place: usize) -> bool {
+    /// no time or camera: "excluding duplicates, since March 2026".
+    pub(super) fn is_behind_denied_look(&self, place: usize) -> bool {
         let exception = (0..place).rev().find(|at| self.is_in(*at, EXCEPTIONS));
         let denied = exception.map_or(place, |at| self.denied(at + 1));
         let is_of_look = self.is_one(denied, &DUPLICATES) || self.is_one(denied, &BLURRED);

@@ -9,18 +9,27 @@ use jiff::tz::TimeZone;
 use watchkeeper_english::{one_of, part_of_day};
 
 use super::words::{
-    EACH, FIRST_VERBS, NEGATIONS, SYNONYMS, is_filler, is_folder, is_picture_noun, is_picture_word,
-    is_plural, number, tokens_with_commas,
+    EACH, FIRST_VERBS, NEGATIONS, ORDERS, SYNONYMS, Table, is_filler, is_folder, is_picture_noun,
+    is_picture_word, is_plural, number, tokens_with_commas,
 };
 use crate::cameras::is_same_noun;
 use crate::tool::is_name;
 
-/// Words for pictures of a burst, and for blurred ones.
-pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
+/// Words for pictures of a burst, for copies, and for blurred ones.
+pub(super) const DUPLICATES: [&str; 4] = ["duplicates", "copies", "bursts", IDENTICALS];
+
+/// What requests for exact copies are read as.
+pub(super) const IDENTICALS: &str = "identicals";
 pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 
 /// Verbs before "with" and the name of a camera, or before a time.
 pub(super) const TAKEN: [&str; 3] = ["taken", "made", "shot"];
+
+/// Verbs that say nothing of a folder, and may ask to drop some of its pictures.
+pub(super) const TIDYING: &str = "clean|tidy";
+
+/// Most words of a phrase of [`ORDERS`].
+const MAX_ORDER_WORDS: usize = 2;
 
 /// Words that may stand between a negation and what it denies.
 pub(super) const BETWEEN: &str = "\
@@ -34,6 +43,10 @@ pub(super) struct Words {
     commas: Vec<bool>,
     /// The time from which others count; `None` outside of what a calendar has.
     pub(super) now: Option<Zoned>,
+    /// Whether a folder was read: its pictures are of no zone.
+    pub(super) has_folder: bool,
+    /// Whether a verb asks to tidy that folder, and not some of its pictures.
+    tidies_folder: bool,
 }
 
 impl Words {
@@ -48,9 +61,12 @@ impl Words {
             words: all,
             commas,
             now: now.to_zoned(TimeZone::system()).ok(),
+            has_folder: false,
+            tidies_folder: false,
         };
-        for (phrase, word) in SYNONYMS {
-            while let Some(place) = words.find(phrase) {
+        for (phrase, word) in SYNONYMS.entries() {
+            let phrase: Vec<&str> = phrase.split(' ').collect();
+            while let Some(place) = words.find(&phrase) {
                 let with = std::iter::once(Some(word.to_owned()));
                 drop(words.words.splice(place..place + phrase.len(), with));
                 drop(words.commas.drain(place..place + phrase.len() - 1));
@@ -81,6 +97,19 @@ impl Words {
         })
     }
 
+    /// The meaning of the longest phrase of a table that stands at `place`, and the place behind.
+    pub(super) fn meaning(&self, place: usize, table: Table) -> Option<(&'static str, usize)> {
+        let stands = |(phrase, meaning): (&'static str, _)| {
+            let mut words = phrase.split(' ').zip(place..);
+            let is_there = words.all(|(word, at)| self.stands(at, &[word]));
+            is_there.then(|| (meaning, place + phrase.split(' ').count()))
+        };
+        table
+            .entries()
+            .filter_map(stands)
+            .max_by_key(|(_, end)| *end)
+    }
+
     /// Returns whether one of these words stands at `place`.
     pub(super) fn is_one(&self, place: usize, words: &[&str]) -> bool {
         words.iter().any(|word| self.stands(place, &[word]))
@@ -90,6 +119,20 @@ impl Words {
     pub(super) fn is_after(&self, place: usize, back: usize, words: &[&str]) -> bool {
         let at = place.checked_sub(back);
         at.is_some_and(|at| self.is_one(at, words))
+    }
+
+    /// Returns whether a word of a list, which `|` separates, stands before `place`.
+    pub(super) fn is_after_one(&self, place: usize, list: &str) -> bool {
+        place.checked_sub(1).is_some_and(|at| self.is_in(at, list))
+    }
+
+    /// Returns whether a phrase of [`ORDERS`] ends before `place`.
+    pub(super) fn is_behind_order(&self, place: usize) -> bool {
+        let mut before = place.saturating_sub(MAX_ORDER_WORDS)..place;
+        before.any(|at| {
+            self.meaning(at, ORDERS)
+                .is_some_and(|(_, end)| end == place)
+        })
     }
 
     /// Returns whether a word of a list, which `|` separates, stands at `place`.
@@ -122,14 +165,37 @@ impl Words {
         place.is_some()
     }
 
+    /// Uses up the first phrase of a table that is there, and returns its meaning.
+    pub(super) fn take_one(&mut self, table: Table) -> Option<&'static str> {
+        let found = |at| Some((at, self.meaning(at, table)?));
+        let (at, (meaning, end)) = (0..self.len()).find_map(found)?;
+        self.use_up(at, end - at);
+        Some(meaning)
+    }
+
+    /// Uses up the folder, and words before "photos" that its name or that of a collection has.
+    /// Returns it, and whether there is one of the two.
+    pub(super) fn place(&mut self) -> (Option<String>, bool) {
+        let collection = self.find(&["collection"]);
+        let folder = collection.is_none().then(|| self.folder()).flatten();
+        let has_place = collection.is_some() || folder.is_some();
+        let named = collection
+            .and_then(|at| self.get(at + 1))
+            .map(str::to_owned);
+        self.described(folder.clone().or(named).as_deref(), true);
+        (folder, has_place)
+    }
+
     /// A word that is quoted or a path: the folder that is read.
-    pub(super) fn folder(&mut self) -> Option<String> {
+    fn folder(&mut self) -> Option<String> {
         let is_source = |at: &usize| {
             let is_other = self.is_target(*at) || self.names_camera(*at);
             self.get(*at).is_some_and(is_folder) && !is_other && !self.is_after(*at, 1, &["zone"])
         };
         let place = (0..self.len()).find(is_source)?;
         let path = self.words.get_mut(place)?.take()?;
+        self.has_folder = true;
+        self.tidies_folder = self.is_after_one(place, TIDYING);
         Some(path.trim_matches('"').to_owned())
     }
 
@@ -268,6 +334,12 @@ impl Words {
         phrases.iter().any(|phrase| self.take(phrase)) || self.take(&["contact", "sheet"])
     }
 
+    /// Uses up `also a contact sheet`, which is made beside an album.
+    pub(super) fn added_sheet(&mut self) -> bool {
+        let mut joints = ["also", "plus"].into_iter();
+        joints.any(|joint| self.take(&[joint, "a", "contact", "sheet"]))
+    }
+
     /// The words that ask for what the box does not do, though it knows each: several sheets, as in
     /// `a contact sheet per day`, an order by bytes, as in `the 3 largest files`, and two outputs
     /// with other pictures each, as in `an album of ./a and a contact sheet of the 3 best`.
@@ -278,10 +350,11 @@ impl Words {
         };
         let sheets = behind(&["contact", "sheet"], &["of", "for"]);
         let sheets = sheets.filter(|at| self.is_one(*at, &["per", "each", "every"]));
-        let bytes = ["largest", "biggest"].iter().find_map(|word| {
-            let end = behind(&[word], &[])?;
+        let bytes = (0..self.len()).find_map(|at| {
+            let (order, end) = self.meaning(at, ORDERS)?;
             let end = end + usize::from(self.get(end).and_then(number).is_some());
-            self.is_one(end, &["files"]).then_some(end)
+            let is_of_bytes = ["largest", "smallest"].contains(&order);
+            (is_of_bytes && self.is_one(end, &["files"])).then_some(end)
         });
         let is_output = |at: &usize| self.is_one(*at, &["album", "sheet"]);
         let mut outputs = (0..self.len()).filter(is_output);
@@ -294,7 +367,11 @@ impl Words {
                 !is_joined && self.is_one(second + 1, &["of", "with"])
             });
         let second = second.map(|(_, second)| second);
-        let asked = sheets.into_iter().chain(bytes).chain(second);
+        // Of exact copies beside bursts one step would find only the former.
+        let near = "duplicates|duplicate|copies|bursts|burst";
+        let near = (0..self.len()).find(|at| self.is_in(*at, near));
+        let near = near.filter(|_| self.find(&[IDENTICALS]).is_some());
+        let asked = sheets.into_iter().chain(bytes).chain(second).chain(near);
         asked
             .filter_map(|at| self.get(at).map(str::to_owned))
             .collect()
@@ -315,7 +392,9 @@ impl Words {
 
     /// Returns whether the verb that begins a request stands at `place`: `please list`.
     fn is_first_verb(&self, place: usize) -> bool {
-        self.is_one(place, &FIRST_VERBS) && self.begins_at(place)
+        let is_verb =
+            self.is_in(place, FIRST_VERBS) || self.tidies_folder && self.is_in(place, TIDYING);
+        is_verb && self.begins_at(place)
     }
 
     /// Returns whether a request begins at `place`, apart from words that mean nothing.
@@ -324,8 +403,7 @@ impl Words {
             let word = word.to_lowercase();
             is_filler(&word) && !is_picture_word(&word) && !["with", "only"].contains(&&*word)
         };
-        (0..place)
-            .all(|at| self.get(at).is_some_and(means_nothing) || self.is_one(at, &FIRST_VERBS))
+        (0..place).all(|at| self.get(at).is_some_and(means_nothing) || self.is_in(at, FIRST_VERBS))
     }
 
     /// Returns whether the first plural that is left is what pictures show: `photos of dogs`,

@@ -41,66 +41,66 @@ impl Choice {
 const FILLERS: &str = "\
     a|all|among|are|give|an|and|as|at|choose|copy|each|find|for|from|get|group|i|in|into|keep\
     |make|me|my|of|only|organise|organize|pick|please|select|show|sort|the|them|then|to\
-    |want|with|arrange|grouped|sorted|taken|rank|ranked|collect|gather|extract|our|files\
+    |take|want|with|arrange|grouped|sorted|taken|rank|ranked|collect|gather|extract|our|files\
     |build|can|captured|could|create|divide|divided|everything|have|hello|hi|just\
-    |keeping|need|order|ordered|prepare|put|save|saw|seen|split|thanks|that|there|us|was\
+    |export|keeping|need|order|ordered|prepare|put|save|saw|seen|split|thanks|that|there|us|was\
     |we|were|would|you|your";
 
+/// Phrases with their meanings, separated by `|`: `PHRASE=MEANING`, or a phrase that means itself.
+#[derive(Clone, Copy)]
+pub(super) struct Table(pub(super) &'static str);
+
+impl Table {
+    pub(super) fn entries(self) -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
+        let entries = self.0.split('|');
+        entries.map(|entry| entry.split_once('=').unwrap_or((entry, entry)))
+    }
+
+    pub(super) fn phrases(self) -> impl Iterator<Item = &'static str> + Clone {
+        self.entries().map(|(phrase, _)| phrase)
+    }
+
+    /// The meaning of a phrase in lower case.
+    pub(super) fn get(self, phrase: &str) -> Option<&'static str> {
+        let mut entries = self.entries();
+        entries.find_map(|(known, meaning)| (known == phrase).then_some(meaning))
+    }
+}
+
 /// Phrases that mean what one of the planner's own words does.
-pub(super) const SYNONYMS: [(&[&str], &str); 23] = [
-    (&["apart", "from"], "except"),
-    (&["aside", "from"], "except"),
-    (&["other", "than"], "except"),
-    (&["get", "rid", "of"], "remove"),
-    (&["throw", "out"], "remove"),
-    (&["out", "of"], "of"),
-    (&["leave", "out"], "without"),
-    (&["leaving", "out"], "without"),
-    (&["near-duplicates"], "duplicates"),
-    (&["duplicate", "photos"], "duplicates"),
-    (&["duplicate", "pictures"], "duplicates"),
-    (&["duplicate", "images"], "duplicates"),
-    (&["duplicate", "ones"], "duplicates"),
-    (&["the", "rest"], "them"),
-    (&["most", "recent"], "newest"),
-    (&["&"], "and"),
-    (&["go", "through"], "show"),
-    (&["todays"], "today"),
-    (&["yesterdays"], "yesterday"),
-    (&["would", "like"], "want"),
-    (&["i'd", "like"], "want"),
-    (&["i", "took"], "taken"),
-    (&["we", "took"], "taken"),
-];
+pub(super) const SYNONYMS: Table = Table(
+    "apart from=except|aside from=except|other than=except|get rid of=remove|throw out=remove\
+     |out of focus=blurred|not sharp=blurred|in focus=sharp|out of=of|leave out=without\
+     |leaving out=without|exact copies=identicals|exact duplicates=identicals\
+     |identical copies=identicals|nearly identical photos=duplicates\
+     |near identical photos=duplicates|identical photos=identicals|identical pictures=identicals\
+     |identical files=identicals|near-duplicates=duplicates|set of duplicates=duplicate\
+     |sets of duplicates=duplicate|duplicate photos=duplicates|duplicate pictures=duplicates\
+     |duplicate images=duplicates|duplicate ones=duplicates|the rest=them|side by side=them|&=and\
+     |go through=show|todays=today|yesterdays=yesterday|would like=want|i'd like=want|i took=taken\
+     |we took=taken|half a dozen=6|a dozen=12|a couple of=2|a pair of=2|and inside that=then\
+     |and within that=then|inside that=then|of each other=them|the code they show=code\
+     |every group=each|each group=each|each one=each|within each=each|inside each=each\
+     |least sharp=blurriest|most blurred=blurriest|clearest=sharpest|its own folder=them\
+     |its own album=them|separate folders=them|aside in=in|barcode or qr code=code\
+     |qr code or barcode=code|by cameras other than=not|by a camera other than=not\
+     |with cameras other than=not|single best=best|very best=best|clean up=clean|tidy up=tidy",
+);
 
 /// Words that mean nothing if they begin a request: "photos with a view" are others.
-pub(super) const FIRST_VERBS: [&str; 5] = ["list", "display", "view", "see", "which"];
+pub(super) const FIRST_VERBS: &str = "list|display|view|see|what|which|separate";
 
-/// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
-const PICTURE_WORDS: [&str; 17] = [
-    "picture",
-    "pictures",
-    "pic",
-    "pics",
-    "photo",
-    "photos",
-    "photograph",
-    "photographs",
-    "image",
-    "images",
-    "shot",
-    "shots",
-    "event",
-    "events",
-    "ones",
-    "folder",
-    "folders",
-];
-const PICTURE_NOUNS: usize = 12;
+/// Words that mean pictures only.
+const PICTURE_NOUNS: &str = "\
+    picture|pictures|pic|pics|photo|photos|photograph|photographs|image|images|shot|shots";
+/// Other words for what every request is about.
+const OTHER_NOUNS: &str = "event|events|ones|folder|folders|version|versions";
+/// Words for one picture.
+const SINGLE: &str = "picture|pic|photo|photograph|image|one|shot|version";
 
 /// Words before what a picture must not have.
 pub(super) const NEGATIONS: &str = "\
-    without|except|exclude|excluding|ignore|ignoring|lacking|no|none|not|omit|remove\
+    without|except|exclude|excluding|ignore|ignoring|lacking|no|none|not|neither|omit|remove\
     |drop|skip";
 
 /// Those of [`NEGATIONS`] that may deny more than the next condition.
@@ -109,88 +109,65 @@ pub(super) const EXCEPTIONS: &str = "except|exclude|excluding|ignore|ignoring|om
 /// Words before the noun of a group.
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 
-/// Words after "by" or "each", and the tool's own word. A longer one comes before its begin.
-pub(super) const GROUPINGS: [(&str, &str); 28] = [
-    ("year", "year"),
-    ("month", "month"),
-    ("week", "week"),
-    ("day of the week", "weekday"),
-    ("day", "day"),
-    ("date", "day"),
-    ("hour of the day", "hour_of_day"),
-    ("hour", "hour"),
-    ("weekday", "weekday"),
-    ("orientation", "shape"),
-    ("moment", "gap"),
-    ("event", "gap"),
-    ("gap", "gap"),
-    ("place", "place"),
-    ("location", "place"),
-    ("camera model", "camera"),
-    ("camera", "camera"),
-    ("class", "class"),
-    ("kind", "class"),
-    ("object", "class"),
-    ("zone", "zone"),
-    ("line", "zone"),
-    ("bay", "zone"),
-    ("area", "zone"),
-    ("gate", "zone"),
-    ("folder", "folder"),
-    ("similarity", LIKENESS),
-    ("likeness", LIKENESS),
-];
+/// Words after "by" or "each", and the tool's own word.
+pub(super) const GROUPINGS: Table = Table(
+    "year|month|week|day of the week=weekday|day|date=day|date taken=day\
+     |hour of the day=hour_of_day|hour|weekday|orientation=shape|shape|moment=gap|event=gap|gap\
+     |place|location=place|camera model=camera|camera|class|kind=class|object=class|zone|line=zone\
+     |bay=zone|area=zone|gate=zone|folder|format|code|qr code=code|barcode=code|file type=format\
+     |file format=format|similarity=look|likeness=look",
+);
 
 /// The grouping by the look of pictures, which a tool of its own makes of pictures only.
 pub(super) const LIKENESS: &str = "look";
 
+/// Values that "into" divides pictures by, and the grouping: "into sharp and blurred ones".
+pub(super) const DIVISIONS: Table = Table(
+    "sharp=sharpness|blurred=sharpness|blurry=sharpness|unsharp=sharpness|landscape=shape\
+     |portrait=shape|square=shape|horizontal=shape|vertical=shape|jpeg=format|jpegs=format\
+     |png=format|pngs=format|webp=format|gif=format|tiff=format",
+);
+
 /// Groupings by time, each within the one before.
 pub(super) const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
 
+/// Words before the longest gap within a group.
+pub(super) const GAPS: Table = Table("taken within|within|by gap of|by gaps of|by a gap of");
+
 /// Verbs that ask for groups.
-pub(super) const GROUPING_VERBS: [&str; 5] = ["group", "grouped", "split", "divide", "divided"];
+pub(super) const GROUPING_VERBS: &str = "group|grouped|split|divide|divided|separate";
 
 /// Verbs that ask for an order and not for groups, with "by" and one of [`SORTINGS`].
-pub(super) const SORTING_VERBS: [&str; 6] =
-    ["sort", "sorted", "rank", "ranked", "order", "ordered"];
-/// Words after "by" that name an order, and the tool's own word.
-pub(super) const SORTINGS: [(&str, &str); 6] = [
-    ("sharpness", "sharpness"),
-    ("quality", "quality"),
-    ("exposure", "exposure"),
-    ("contrast", "contrast"),
-    ("name", "name"),
-    ("time", "oldest"),
-];
+pub(super) const SORTING_VERBS: &str = "sort|sorted|rank|ranked|order|ordered";
 
-/// Words for the first of an order, and the tool's own word.
-pub(super) const ORDERS: [(&str, &str); 11] = [
-    ("best", "quality"),
-    ("top", "quality"),
-    ("sharpest", "sharpness"),
-    ("newest", "newest"),
-    ("latest", "newest"),
-    ("oldest", "oldest"),
-    ("earliest", "oldest"),
-    ("first", "oldest"),
-    ("largest", "largest"),
-    ("biggest", "largest"),
-    ("nicest", "quality"),
-];
+/// Phrases behind a number of all pictures.
+pub(super) const IN_TOTAL: Table = Table("in total|in all|overall|altogether|total");
+
+/// Words after "by" that name an order, and the tool's own word.
+pub(super) const SORTINGS: Table = Table(
+    "sharpness|quality|exposure|contrast|brightness=brightest|resolution=largest|name\
+     |file name=name|file size=most_bytes|time=oldest|date=oldest|date taken=oldest",
+);
+
+/// Phrases for an order in which pictures are shown, and the tool's own word.
+pub(super) const SEQUENCES: Table = Table(
+    "chronologically=oldest|in chronological order=oldest|in date order=oldest\
+     |in reverse chronological order=newest|alphabetically=name|in alphabetical order=name",
+);
+
+/// Words for the first of an order, and the tool's own word. A longer phrase comes first.
+pub(super) const ORDERS: Table = Table(
+    "largest files=most_bytes|biggest files=most_bytes|smallest files=fewest_bytes\
+     |lowest contrast=flattest|best quality=quality|highest quality=quality|best exposed=exposure\
+     |best exposure=exposure|highest contrast=contrast|most recent=newest|lowest quality=worst\
+     |least noisy=noise|best=quality|top=quality|sharpest=sharpness|newest|latest=newest|oldest\
+     |earliest=oldest|first=oldest|largest|biggest=largest|smallest|worst|blurriest|brightest\
+     |darkest|noisiest|heaviest=most_bytes|nicest=quality",
+);
 
 /// Returns whether a word stands for one picture.
 pub(super) fn is_single(word: &str) -> bool {
-    [
-        "picture",
-        "pic",
-        "photo",
-        "photograph",
-        "image",
-        "one",
-        "shot",
-    ]
-    .iter()
-    .any(|one| word.eq_ignore_ascii_case(one))
+    one_of(SINGLE, &word.to_lowercase())
 }
 
 /// Reads a number from 1 to 10,000, in digits or as a word.
@@ -225,7 +202,7 @@ pub(super) fn tokens_with_commas(text: &str) -> Vec<(String, bool)> {
                 let word = word.trim_end_matches(['!', '?', ';', ':']);
                 let word = match is_path(word) {
                     true => word,
-                    false => word.trim_end_matches('.'),
+                    false => word.trim_matches(['(', ')']).trim_end_matches('.'),
                 };
                 let word = word
                     .strip_suffix("'s")
@@ -265,13 +242,12 @@ pub(super) fn is_filler(word: &str) -> bool {
 
 /// Returns whether a lower-case word stands for what every request is about.
 pub(super) fn is_picture_word(word: &str) -> bool {
-    PICTURE_WORDS.contains(&word)
+    one_of(PICTURE_NOUNS, word) || one_of(OTHER_NOUNS, word)
 }
 
 /// Returns whether a word means pictures only.
 pub(super) fn is_picture_noun(word: &str) -> bool {
-    let mut nouns = PICTURE_WORDS.iter().take(PICTURE_NOUNS);
-    nouns.any(|noun| word.eq_ignore_ascii_case(noun))
+    one_of(PICTURE_NOUNS, &word.to_lowercase())
 }
 
 /// Videos, which no tool of jobs reads.

@@ -56,6 +56,17 @@ pub const COUNT: Output = Output::new(
 
 pub const GROUPS: Output = Output::new("groups", Kind::Groups, "The groups.");
 
+/// The names of a table.
+pub(super) const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut at = 0;
+    while at < N {
+        names[at] = table[at].0;
+        at += 1;
+    }
+    names
+}
+
 /// A value of a result. Values of our types have text keys and finite numbers, so they serialise.
 pub(super) fn value(of: &impl Serialize) -> Value {
     serde_json::to_value(of).unwrap_or_default()

@@ -1,7 +1,8 @@
 //! `find_duplicates`: sets of pictures of one moment, and one of each.
 
 use std::cmp::Ordering;
-use std::fs;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -10,7 +11,9 @@ use watchkeeper_pictures::duplicates::{Look, sets};
 use watchkeeper_pictures::select::compare;
 use watchkeeper_pictures::{Group, Measurer, Picture};
 
-use super::common::{COUNT, GROUPS, OF_PICTURES, PICTURES, measured, pictures_done, value};
+use super::common::{
+    COUNT, GROUPS, OF_PICTURES, PICTURES, for_each, measured, pictures_done, value,
+};
 use super::select::{BY, order};
 use crate::counted;
 use crate::tool::{
@@ -24,6 +27,8 @@ pub(super) struct FindDuplicates(pub(super) Arc<Measurer>);
 struct Params {
     pictures: Vec<Picture>,
     within_seconds: Option<f64>,
+    #[serde(default)]
+    exact: bool,
     by: Option<String>,
 }
 
@@ -41,6 +46,11 @@ impl Tool for FindDuplicates {
                     "within_seconds",
                     Kind::Number { min: 0.0, max: 1e9 },
                     "Longest time from the first picture of a burst to another, where both are known; 10 if absent.",
+                ),
+                Param::optional(
+                    "exact",
+                    Kind::Flag,
+                    "Whether only files of equal bytes are duplicates; false if absent.",
                 ),
                 Param {
                     about: "The order whose first picture is kept of a burst; quality if absent.",
@@ -66,36 +76,93 @@ impl Tool for FindDuplicates {
         let Params {
             pictures,
             within_seconds,
+            exact,
             by,
         } = read(params)?;
-        let (measured, unread) = measured(&self.0, &pictures, context)?;
         let zone = TimeZone::system();
-        let looks = measured.iter().map(|(picture, measured)| Look {
-            measured: Arc::clone(measured),
-            taken: picture.instant(&zone),
-            camera: picture.camera.clone(),
-        });
-        let looks: Vec<Look> = looks.collect();
-        let within_s = within_seconds.unwrap_or(BURST_S);
-        context.expect(looks.len());
-        let sets = sets(&looks, within_s, || {
-            context.count();
-            context.check_continue()
-        })?;
-        let pictures = measured.into_iter().map(|(picture, _)| picture).collect();
+        let (pictures, sets, unread) = match exact {
+            true => {
+                let sets = equal_files(&pictures, context)?;
+                (pictures, sets, String::new())
+            }
+            false => {
+                let within_s = within_seconds.unwrap_or(BURST_S);
+                self.near_duplicates(&pictures, within_s, &zone, context)?
+            }
+        };
         let order = order(by.as_deref());
         let compare = |a: &Picture, b: &Picture| compare(a, b, order, &zone);
         let (groups, kept) = separate(pictures, &sets, compare);
         let more: usize = groups.iter().map(|group| group.pictures.len() - 1).sum();
         let summary = format!(
-            "{} of near duplicates; {} kept, {more} left out{unread}",
+            "{} of {} duplicates; {} kept, {more} left out{unread}",
             counted(groups.len(), "set"),
+            if exact { "exact" } else { "near" },
             counted(kept.len(), "picture")
         );
         let mut done = pictures_done(&kept, summary);
         done.values.insert("groups".to_owned(), value(&groups));
         Ok(done)
     }
+}
+
+impl FindDuplicates {
+    /// The pictures that can be read, the set of each, and the end of a summary that names the
+    /// others.
+    fn near_duplicates(
+        &self,
+        pictures: &[Picture],
+        within_s: f64,
+        zone: &TimeZone,
+        context: &Context<'_>,
+    ) -> Result<(Vec<Picture>, Vec<usize>, String), ToolError> {
+        let (measured, unread) = measured(&self.0, pictures, context)?;
+        let looks = measured.iter().map(|(picture, measured)| Look {
+            measured: Arc::clone(measured),
+            taken: picture.instant(zone),
+            camera: picture.camera.clone(),
+        });
+        let looks: Vec<Look> = looks.collect();
+        context.expect(looks.len());
+        let sets = sets(&looks, within_s, || {
+            context.count();
+            context.check_continue()
+        })?;
+        let pictures = measured.into_iter().map(|(picture, _)| picture).collect();
+        Ok((pictures, sets, unread))
+    }
+}
+
+/// The set of each picture: the place of the first file with equal bytes. Only files whose length
+/// is that of another are read.
+fn equal_files(pictures: &[Picture], context: &Context<'_>) -> Result<Vec<usize>, ToolError> {
+    let lengths: Vec<_> = pictures.iter().map(Picture::file_bytes).collect();
+    let mut numbers: HashMap<Option<u64>, usize> = HashMap::new();
+    lengths
+        .iter()
+        .for_each(|length| *numbers.entry(*length).or_default() += 1);
+    let looks: Vec<_> = pictures.iter().zip(&lengths).collect();
+    let hashes = for_each(&looks, context, |(picture, length)| {
+        let is_alone = length.is_none() || numbers.get(length) == Some(&1);
+        picture.bytes().ok().filter(|_| !is_alone).map(|bytes| {
+            let mut hasher = DefaultHasher::new();
+            bytes.hash(&mut hasher);
+            hasher.finish()
+        })
+    })?;
+    let mut firsts: HashMap<(Option<u64>, u64), usize> = HashMap::new();
+    let mut sets = Vec::with_capacity(pictures.len());
+    for (place, (picture, hash)) in pictures.iter().zip(hashes).enumerate() {
+        context.check_continue()?;
+        let first = hash.map(|hash| *firsts.entry((picture.file_bytes(), hash)).or_insert(place));
+        // Hashes of 64 bits may be equal by chance.
+        let equal = first.filter(|first| {
+            let first = pictures.get(*first).and_then(|first| first.bytes().ok());
+            first.is_some() && first == picture.bytes().ok()
+        });
+        sets.push(equal.unwrap_or(place));
+    }
+    Ok(sets)
 }
 
 /// Orders copies after their original: a copy has fewer pixels, has lost its time or camera, or
@@ -112,8 +179,7 @@ fn originality((bytes, picture): &(u64, Picture), most_bytes: u64) -> (u64, usiz
 
 /// A picture with the bytes of its file; 0 if it is gone since it was measured.
 fn with_bytes(picture: Picture) -> (u64, Picture) {
-    let file = fs::metadata(&picture.file);
-    (file.map_or(0, |file| file.len()), picture)
+    (picture.file_bytes().unwrap_or_default(), picture)
 }
 
 /// The sets of more than one picture, best first, and the pictures that are kept.

@@ -1,4 +1,4 @@
-//! `group`: pictures by time, place, camera, class, zone, folder, shape or sharpness.
+//! `group`: pictures by time, place, camera, class, zone, folder, shape, format or sharpness.
 
 use std::sync::Arc;
 
@@ -7,13 +7,47 @@ use serde::Deserialize;
 use watchkeeper_pictures::group::{By, group};
 use watchkeeper_pictures::{Group, Measurer};
 
-use super::common::{COUNT, Collection, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done};
+use super::common::{
+    COUNT, Collection, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done, names,
+};
 use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, read};
 
 /// Gap and distance if the plan has none.
 const GAP_MINUTES: f64 = 60.0;
 const PLACE_METRES: f64 = 500.0;
+
+const GROUPINGS: [(&str, By); 17] = [
+    ("year", By::Year),
+    ("month", By::Month),
+    ("week", By::Week),
+    ("day", By::Day),
+    ("hour", By::Hour),
+    ("hour_of_day", By::HourOfDay),
+    ("weekday", By::Weekday),
+    (
+        "gap",
+        By::Gap {
+            minutes: GAP_MINUTES,
+        },
+    ),
+    (
+        "place",
+        By::Place {
+            metres: PLACE_METRES,
+        },
+    ),
+    ("camera", By::Camera),
+    ("class", By::Class),
+    ("zone", By::Zone),
+    ("folder", By::Folder),
+    ("sharpness", By::Sharpness),
+    ("shape", By::Shape),
+    ("format", By::Format),
+    ("code", By::Code),
+];
+
+const GROUPING_NAMES: [&str; GROUPINGS.len()] = names(&GROUPINGS);
 
 #[derive(Debug)]
 pub(super) struct GroupPictures(pub(super) Arc<Measurer>);
@@ -39,24 +73,9 @@ impl Tool for GroupPictures {
                 },
                 Param::required(
                     "by",
-                    Kind::Choice(&[
-                        "year",
-                        "month",
-                        "week",
-                        "day",
-                        "hour",
-                        "hour_of_day",
-                        "weekday",
-                        "gap",
-                        "place",
-                        "camera",
-                        "class",
-                        "zone",
-                        "folder",
-                        "sharpness",
-                        "shape",
-                    ]),
-                    "What the pictures of a group have in common; gap: no long time between two.",
+                    Kind::Choice(&GROUPING_NAMES),
+                    "What the pictures of a group have in common; gap: no long time between two; \
+                     code: the texts that read_codes has read.",
                 ),
                 Param::optional(
                     "gap_minutes",
@@ -76,27 +95,17 @@ impl Tool for GroupPictures {
 
     fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let params: Params = read(params)?;
-        let by = match params.by.as_str() {
-            "year" => By::Year,
-            "month" => By::Month,
-            "week" => By::Week,
-            "hour" => By::Hour,
-            "hour_of_day" => By::HourOfDay,
-            "weekday" => By::Weekday,
-            "shape" => By::Shape,
-            "gap" => By::Gap {
-                minutes: params.gap_minutes.unwrap_or(GAP_MINUTES),
+        let mut known = GROUPINGS.iter();
+        let known = known.find(|(name, _)| *name == params.by);
+        // The choice was checked.
+        let by = match known.map_or(By::Day, |(_, by)| *by) {
+            By::Gap { minutes } => By::Gap {
+                minutes: params.gap_minutes.unwrap_or(minutes),
             },
-            "place" => By::Place {
-                metres: params.place_metres.unwrap_or(PLACE_METRES),
+            By::Place { metres } => By::Place {
+                metres: params.place_metres.unwrap_or(metres),
             },
-            "camera" => By::Camera,
-            "class" => By::Class,
-            "zone" => By::Zone,
-            "folder" => By::Folder,
-            "sharpness" => By::Sharpness,
-            // The choice was checked.
-            _ => By::Day,
+            by => by,
         };
         let zone = TimeZone::system();
         let is_divided = matches!(params.pictures, Collection::Groups(_));

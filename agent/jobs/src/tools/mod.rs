@@ -1,4 +1,5 @@
-//! Tools on pictures: list, measure, find duplicates, group, rank, select, and write albums.
+//! Tools on pictures: list, measure, find duplicates, read codes, group, rank, select, and write
+//! albums.
 //!
 //! - A picture that can't be read is counted and named in the summary. What lists, measures or
 //!   finds duplicates leaves it out; what orders, groups or filters keeps it without scores.
@@ -6,6 +7,7 @@
 //! - A tool that needs scores measures the pictures that lack them.
 //! - Results keep the order of their input unless ordering is the tool's work.
 
+mod codes;
 mod common;
 mod duplicates;
 mod group;
@@ -33,6 +35,7 @@ pub fn picture_tools() -> Toolbox {
         Arc::new(list::ListPictures),
         Arc::new(measure::MeasureQuality(Arc::clone(&measurer))),
         Arc::new(duplicates::FindDuplicates(Arc::clone(&measurer))),
+        Arc::new(codes::ReadCodes),
         Arc::new(group::GroupPictures(Arc::clone(&measurer))),
         Arc::new(select::Rank(Arc::clone(&measurer))),
         Arc::new(select::SelectBest(Arc::clone(&measurer))),

@@ -4,7 +4,7 @@
 //! - What is unknown comes last in an order, and meets no condition but `is not` and `is unknown`;
 //!   the summary counts it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -15,38 +15,40 @@ use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Group, Measurer, Picture, Trait};
 
 use super::common::{
-    COUNT, Collection, FROM, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done, pictures_done,
-    try_add_scores, unread_but_some,
+    COUNT, Collection, FROM, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done, names,
+    pictures_done, try_add_scores, unread_but_some,
 };
 use crate::counted;
 use crate::tool::{
     Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, in_words, local_time, read,
 };
 
-const ORDERS: Kind = Kind::Choice(&[
-    "quality",
-    "sharpness",
-    "exposure",
-    "contrast",
-    "noise",
-    "newest",
-    "oldest",
-    "largest",
-    "name",
-]);
+const ORDERS: [(&str, Order); 18] = [
+    ("quality", Order::Score(Trait::Overall)),
+    ("sharpness", Order::Score(Trait::Sharpness)),
+    ("exposure", Order::Score(Trait::Exposure)),
+    ("contrast", Order::Score(Trait::Contrast)),
+    ("noise", Order::Score(Trait::Noise)),
+    ("newest", Order::Newest),
+    ("oldest", Order::Oldest),
+    ("largest", Order::Largest),
+    ("smallest", Order::Smallest),
+    ("most_bytes", Order::MostBytes),
+    ("fewest_bytes", Order::FewestBytes),
+    ("name", Order::Name),
+    ("worst", Order::Least(Trait::Overall)),
+    ("blurriest", Order::Least(Trait::Sharpness)),
+    ("flattest", Order::Least(Trait::Contrast)),
+    ("noisiest", Order::Least(Trait::Noise)),
+    ("brightest", Order::Score(Trait::Brightness)),
+    ("darkest", Order::Least(Trait::Brightness)),
+];
+
+const ORDER_NAMES: [&str; ORDERS.len()] = names(&ORDERS);
 
 pub(super) fn order(name: Option<&str>) -> Order {
-    match name {
-        Some("sharpness") => Order::Score(Trait::Sharpness),
-        Some("exposure") => Order::Score(Trait::Exposure),
-        Some("contrast") => Order::Score(Trait::Contrast),
-        Some("noise") => Order::Score(Trait::Noise),
-        Some("newest") => Order::Newest,
-        Some("oldest") => Order::Oldest,
-        Some("largest") => Order::Largest,
-        Some("name") => Order::Name,
-        _ => Order::Score(Trait::Overall),
-    }
+    let known = ORDERS.iter().find(|(known, _)| name == Some(known));
+    known.map_or(Order::Score(Trait::Overall), |(_, order)| *order)
 }
 
 /// Measures the pictures without scores if they are ordered by scores.
@@ -57,7 +59,7 @@ fn measure_for(
     context: &Context<'_>,
 ) -> Result<String, ToolError> {
     match order {
-        Order::Score(_) => add_scores(measurer, groups, context),
+        Order::Score(_) | Order::Least(_) => add_scores(measurer, groups, context),
         _ => Ok(String::new()),
     }
 }
@@ -83,8 +85,11 @@ fn last_by_time(groups: &[Group], order: Order) -> String {
     }
 }
 
-pub(super) const BY: Param =
-    Param::optional("by", ORDERS, "The order, best first; quality if absent.");
+pub(super) const BY: Param = Param::optional(
+    "by",
+    Kind::Choice(&ORDER_NAMES),
+    "The order, best first; quality if absent. most_bytes: the largest file first.",
+);
 
 #[derive(Debug)]
 pub(super) struct Rank(pub(super) Arc<Measurer>);
@@ -158,6 +163,7 @@ pub(super) struct SelectBest(pub(super) Arc<Measurer>);
 struct BestParams {
     from: Collection,
     count: usize,
+    total: Option<usize>,
     by: Option<String>,
 }
 
@@ -176,6 +182,15 @@ impl Tool for SelectBest {
                     },
                     "Most pictures that are kept, of each group where there are groups.",
                 ),
+                Param::optional(
+                    "total",
+                    Kind::Integer {
+                        min: 1,
+                        max: 10_000,
+                    },
+                    "Most pictures that are kept of all groups together; of those of each group \
+                     the first of all in the order.",
+                ),
                 BY,
             ],
             outputs: &[PICTURES, COUNT, GROUPS],
@@ -184,7 +199,12 @@ impl Tool for SelectBest {
     }
 
     fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
-        let BestParams { from, count, by } = read(params)?;
+        let BestParams {
+            from,
+            count,
+            total,
+            by,
+        } = read(params)?;
         let order = order(by.as_deref());
         let zone = TimeZone::system();
         let mut groups = from.into_groups("best");
@@ -194,6 +214,9 @@ impl Tool for SelectBest {
         for group in &mut groups {
             rank(&mut group.pictures, order, &zone);
             group.pictures.truncate(count);
+        }
+        if let Some(total) = total {
+            keep_in_total(&mut groups, total, order, &zone);
         }
         let kept: usize = groups.iter().map(|group| group.pictures.len()).sum();
         let of_groups = match groups.len() {
@@ -207,6 +230,20 @@ impl Tool for SelectBest {
         let summary = format!("{kept} of {all} kept{of_groups}{untimed}{unread}");
         Ok(groups_done(&groups, summary))
     }
+}
+
+/// Keeps the first of all pictures in an order, in their groups; empty groups are dropped.
+fn keep_in_total(groups: &mut Vec<Group>, total: usize, order: Order, zone: &TimeZone) {
+    let all = groups.iter().flat_map(|group| &group.pictures);
+    let mut all: Vec<Picture> = all.cloned().collect();
+    rank(&mut all, order, zone);
+    all.truncate(total);
+    let kept: HashSet<&str> = all.iter().map(|picture| picture.file.as_str()).collect();
+    for group in &mut *groups {
+        let is_kept = |picture: &Picture| kept.contains(picture.file.as_str());
+        group.pictures.retain(is_kept);
+    }
+    groups.retain(|group| !group.pictures.is_empty());
 }
 
 #[derive(Debug)]
@@ -257,6 +294,7 @@ impl Tool for Filter {
                     "where",
                     Kind::Conditions,
                     "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, time is [not] FROM to TO, \
+                     place is [not] within NUMBER m | km of LATITUDE LONGITUDE, \
                      FIELD [not] < | <= | = | >= | > NUMBER, FIELD is known | unknown.",
                 ),
             ],

@@ -1,7 +1,8 @@
-//! Pictures that can't be read, in the tools that need scores.
+//! Tools on files that are drawn here, also on those that can't be read.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,8 @@ fn pictures(folder: &Path) -> Vec<Value> {
     save("flat.png", 200);
     save("torn.png", 2);
     let torn = folder.join("torn.png");
-    let whole = std::fs::read(&torn).unwrap();
-    std::fs::write(&torn, &whole[..whole.len() / 2]).unwrap();
+    let whole = fs::read(&torn).unwrap();
+    fs::write(&torn, &whole[..whole.len() / 2]).unwrap();
     ["torn", "flat", "sharp"]
         .map(|name| {
             let file = folder.join(name).with_extension("png");
@@ -182,6 +183,59 @@ fn link_in_a_listed_folder_is_named_and_not_followed() {
         summary.contains("link.png: it is a symbolic link"),
         "{summary}"
     );
+}
+
+#[test]
+fn bar_code_divides_and_names_a_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = pictures(dir.path());
+    // EAN-13.
+    let bars = b"10100010110100111011001100100110111101001110101010\
+                 110011011011001000010101110010011101000100101";
+    let coded = dir.path().join("coded.png");
+    let picture = image::GrayImage::from_fn(460, 160, |x, _| {
+        let bar = x.checked_sub(40).and_then(|x| bars.get(x as usize / 4));
+        image::Luma([if bar == Some(&b'1') { 0 } else { 255 }])
+    });
+    picture.save(&coded).unwrap();
+    let of_code = json!({"file": coded, "width": 460, "height": 160});
+    let read = run("read_codes", json!({"pictures": [all[1], of_code]})).unwrap();
+    assert_eq!(names(&read.values["pictures"]), ["coded"]);
+    assert_eq!(names(&read.values["others"]), ["flat"]);
+    let grouped = run(
+        "group",
+        json!({"pictures": read.values["all"], "by": "code"}),
+    )
+    .unwrap();
+    let groups = grouped.values["groups"].as_array().unwrap();
+    assert_eq!(groups[0]["name"], "5901234123457");
+    assert_eq!(groups[1]["name"], "no code");
+}
+
+#[test]
+fn exact_duplicates_have_equal_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = pictures(dir.path());
+    fs::copy(dir.path().join("flat.png"), dir.path().join("flat2.png")).unwrap();
+    all.push(json!({"file": dir.path().join("flat2.png"), "width": 128, "height": 128}));
+    let found = run("find_duplicates", json!({"pictures": all, "exact": true})).unwrap();
+    assert_eq!(names(&found.values["pictures"]), ["torn", "flat", "sharp"]);
+    assert_eq!(
+        names(&found.values["groups"][0]["pictures"]),
+        ["flat", "flat2"]
+    );
+}
+
+#[test]
+fn total_keeps_the_first_of_all_groups_in_their_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let [_, flat, sharp] = pictures(dir.path()).try_into().unwrap();
+    let group = |name: &str, of: &[Value]| json!({"name": name, "why": "", "pictures": of});
+    let groups = [group("a", &[flat]), group("b", &[sharp])];
+    let best = json!({"from": groups, "count": 1, "total": 1, "by": "blurriest"});
+    let kept = run("select_best", best).unwrap();
+    assert_eq!(kept.values["groups"].as_array().unwrap().len(), 1);
+    assert_eq!(names(&kept.values["pictures"]), ["flat"]);
 }
 
 #[test]
