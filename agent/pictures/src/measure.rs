@@ -130,16 +130,22 @@ pub enum CodeKind {
 /// If the file can't be read or decoded.
 pub fn codes(file: &Path, kind: CodeKind) -> Result<Vec<String>, PictureError> {
     let grey = upright_grey(file)?;
-    let texts = |found: Vec<Code>| -> BTreeSet<String> {
-        found.into_iter().map(|code| code.text).collect()
-    };
-    let qr = || texts(codes::qr_codes(&grey));
     let found = match kind {
-        CodeKind::Any => texts(codes::codes(&grey)),
-        CodeKind::Qr => qr(),
-        CodeKind::Bar => &texts(codes::codes(&grey)) - &qr(),
+        CodeKind::Any => codes::codes(&grey),
+        CodeKind::Qr => codes::qr_codes(&grey),
+        CodeKind::Bar => {
+            let qr = codes::qr_codes(&grey);
+            let mut all = codes::codes(&grey);
+            all.retain(|code| !qr.iter().any(|qr| is_same(qr, code)));
+            all
+        }
     };
-    Ok(found.into_iter().collect())
+    let texts: BTreeSet<String> = found.into_iter().map(|code| code.text).collect();
+    Ok(texts.into_iter().collect())
+}
+
+fn is_same(one: &Code, other: &Code) -> bool {
+    one.text == other.text && one.bbox.iou(&other.bbox) > 0.5
 }
 
 /// Decodes the luma of a picture and turns it upright.

@@ -254,6 +254,16 @@ fn reading_lifts_no_row_of_another_key() {
         assert_eq!(done.verdict, Verdict::Review, "{names:?}: {done:?}");
         assert!((done.confidence - 0.79).abs() < 1e-9, "{done:?}");
     }
+    let names = ["code", "members", "model", "person"];
+    let done = run(&mut chain_of(&names, code()), |name| match name {
+        "model" => answered(0.8),
+        _ => SourceAnswer::Answered {
+            confidence: 0.79,
+            note: "near row".to_owned(),
+            data: json!({"value": "7", "key": "8", "match": "near"}),
+        },
+    });
+    assert_eq!(done.verdict, Verdict::Review, "beside a model: {done:?}");
 }
 
 #[test]

@@ -54,13 +54,13 @@ impl Asked<'_> {
     }
 }
 
-/// Weighted mean of the links that count; 0 without one. Where all that decide found a row of
+/// Weighted mean of the links that count; 0 without one. Where one that decides found a row of
 /// another key, what can't decide counts at most as much as the best of them: that a code was read
 /// well is no evidence for a row that it does not name.
 pub(super) fn confidence(asked: &[Asked<'_>]) -> f64 {
     let deciding = || asked.iter().filter(|a| a.decides());
     let best = deciding().filter_map(Asked::confidence).reduce(f64::max);
-    let near = best.filter(|_| deciding().all(Asked::is_of_another_key));
+    let near = best.filter(|_| deciding().any(Asked::is_of_another_key));
     let counted = asked.iter().filter_map(|a| {
         let most = near.filter(|_| !a.source.can_decide).unwrap_or(1.0);
         Some((a.source.weight, a.confidence()?.min(most)))

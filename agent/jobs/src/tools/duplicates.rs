@@ -144,7 +144,8 @@ fn equal_files(pictures: &[Picture], context: &Context<'_>) -> Result<Vec<usize>
     let looks: Vec<_> = pictures.iter().zip(&lengths).collect();
     let hashes = for_each(&looks, context, |(picture, length)| {
         let is_alone = length.is_none() || numbers.get(length) == Some(&1);
-        picture.bytes().ok().filter(|_| !is_alone).map(|bytes| {
+        let bytes = (!is_alone).then(|| picture.bytes().ok()).flatten();
+        bytes.map(|bytes| {
             let mut hasher = DefaultHasher::new();
             bytes.hash(&mut hasher);
             hasher.finish()
