@@ -3,8 +3,9 @@
 //! - A correction changes a new watch that was proposed, and never what runs.
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
-//! - What is said with "and", "also" or "too" is added. Where there can be one only, such as a
-//!   place, it is refused: nothing else may take its place.
+//! - It takes nothing away, and does not turn a direction round: these are refused.
+//! - What is said with "and", "also" or "too" is added. Of what a watch has one, such as a place or
+//!   a time, nothing is added: it is refused.
 
 use watchkeeper_contract::id::SourceId;
 
@@ -25,16 +26,13 @@ use crate::settings::{About, channels};
 const OF_A_PIPELINE: &str =
     "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring|existing|running";
 /// Words that say nothing in a correction.
-const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
+const SMALL: &str = "to|of|for|on|at|in|and|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
 /// Words for further actions on an event.
 const BESIDES: &str =
     "clip|clips|video|recording|picture|photo|#|channel|slack|email|e-mail|sms|text";
 
 /// Words that add to what was proposed.
 const ADDS: &str = "and|plus|&|+";
-
-/// Remark if every class was left out.
-const NOTHING_LEFT: &str = "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".";
 
 /// Seconds from which a duration is not taken for the length of a stay.
 const HALF_A_DAY_S: f64 = 43_200.0;
@@ -86,7 +84,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str = "no|nope|nah ,|.|-|–|wait|actually|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
     let limits = r.says(&["only|just|instead"]);
-    if r.begins(0, &[ADDS]) || r.begins(0, &[GOES_ON]) {
+    if r.begins(0, &[ADDS, GOES_ON]) {
         r.mark(0..1);
     }
     r.slot = Slot::Camera;
@@ -98,15 +96,9 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     let mut on: Vec<&Camera> = on.flat_map(|ids| r.scene.named_cameras(ids)).collect();
     on.dedup();
     let named = names::known_place(r, &on, names::is_where).map(|(_, place)| the_place(place));
-    let turn = ["the? other|opposite way|direction round|around?", "reverse"];
-    let turns = r.take(&turn).is_some();
+    let turns = r.says(&["the? other|opposite way|direction", "reverse"]);
     let ways = place::ways(r);
     let mut wanted = Wanted::read(r, false)?;
-    let is_also = wanted.adds;
-    let is_unclear = wanted.mentions.iter().any(|m| is_beside(m, r));
-    if is_unclear || !without(&mut wanted.mentions, watches) {
-        return Err(not_read(r));
-    }
     r.slot = Slot::Place;
     let place = match named {
         Some(place) => Some(place),
@@ -114,33 +106,28 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     };
     // `ok, and tell #office`: "and" comes before the whole text.
     let is_said = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
-    let first = r.used.iter().position(is_said).unwrap_or_default();
-    let joins = !limits && (0..first).any(|at| one_of(ADDS, r.any_word(at)));
-    wanted.adds |= joins;
-    // `no people, cars` turns down what was proposed, or asks for none of them.
-    if wanted.mentions.iter().any(Mention::is_none) {
-        return Err(not_read(r));
-    }
-    let one = cameras.is_empty() || watches.len() == 1;
-    if watches.is_empty() || !one || !r.used.iter().any(is_said) {
-        return Err(not_read(r));
-    }
+    let first = r.used.iter().position(is_said);
+    let joins = (0..first.unwrap_or_default()).any(|at| one_of(ADDS, r.any_word(at)));
+    wanted.adds |= joins && !limits;
+    // `not cars but trucks` is a list of classes, and `without cars` only takes something away.
+    let mentions = &wanted.mentions;
+    let is_of_list = |m: &Mention| !m.is_none() && m.stand != Stand::Missing;
+    let names_one = mentions.iter().any(|m| m.stand == Stand::Wanted);
+    let is_list = mentions.is_empty() || names_one && mentions.iter().all(is_of_list);
+    let is_clear = first.is_some() && is_list && !turns;
+    let is_for_one = watches.len() == 1 || cameras.is_empty() && !watches.is_empty();
     r.take_all(&["@correction"]);
-    if !closed::unread_words(r, SMALL).is_empty() {
+    if !is_clear || !is_for_one || !closed::unread_words(r, SMALL).is_empty() {
         return Err(not_read(r));
     }
     let said = Correction {
         cameras,
         place,
         ways,
-        turns,
         wanted,
-        is_also,
-        joins,
     };
-    watches
-        .iter_mut()
-        .try_for_each(|parts| said.apply(parts, r))
+    let mut watches = watches.iter_mut();
+    watches.try_for_each(|parts| said.apply(parts, r))
 }
 
 /// Meaning of a correction.
@@ -148,60 +135,80 @@ struct Correction {
     cameras: Vec<SourceId>,
     place: Option<Where>,
     ways: Vec<Way>,
-    /// Whether the direction is turned round.
-    turns: bool,
     wanted: Wanted,
-    /// Whether it has "also" or "too".
-    is_also: bool,
-    /// Whether it begins with "and".
-    joins: bool,
 }
 
 impl Correction {
     fn apply(&self, parts: &mut Parts, r: &Reader<'_>) -> Result<(), Refusal> {
-        let (wanted, settings) = (&self.wanted, &self.wanted.settings);
-        let moves = self.place.is_some() || !self.ways.is_empty() || self.turns;
-        let is_somewhere = parts.place.is_some() || !parts.ways.is_empty();
-        if moves && (self.is_also || self.joins && is_somewhere) {
+        let settings = &self.wanted.settings;
+        if let Some(new) = &settings.times {
+            if self.wanted.adds {
+                return Err(unclear(r, ONE_TIME));
+            }
+            let now = parts.settings.times.as_ref();
+            if now.is_some_and(|now| now.loses_an_end(new)) {
+                return Err(unclear(r, BOTH_ENDS));
+            }
+        }
+        if self.wanted.adds && self.sets_what_is_one() {
             return Err(not_read(r));
         }
-        let now = parts.settings.times.as_ref();
-        let times = now.zip(settings.times.as_ref());
-        if self.is_also && settings.times.is_some()
-            || self.joins && times.is_some_and(|(now, new)| now.are_replaced_by(new))
-        {
-            return Err(unclear(r, ONE_TIME));
+        self.set_cameras(parts);
+        if let Some(place) = &self.place {
+            // No line takes the place of a zone.
+            if parts.told && place.is_line() != (parts.acts.crosses || parts.is_line()) {
+                return Err(not_read(r));
+            }
+            parts.place = Some(place.clone());
+            (parts.settings.notes).retain(|(about, _)| *about != About::Place);
         }
-        if self.adds_to_a_number(parts) {
-            return Err(not_read(r));
+        if !self.ways.is_empty() {
+            parts.ways.clone_from(&self.ways);
         }
-        if times.is_some_and(|(now, new)| now.loses_an_end(new)) {
-            return Err(unclear(r, BOTH_ENDS));
-        }
-        set_cameras(parts, &self.cameras, wanted.adds);
-        set_where(parts, self.place.as_ref(), &self.ways, self.turns).ok_or_else(|| not_read(r))?;
         if let Some(seconds) = settings.hold_s {
             let is_how_long = r.over(&r.tokens).says(&["for"]);
             how_long(parts, seconds, is_how_long).ok_or_else(|| not_read(r))?;
         }
-        set_what(parts, wanted)?;
-        if !parts.is_none() && !leave_out(&mut parts.mentions) {
-            return Err(unclear(r, NOTHING_LEFT));
-        }
-        Ok(())
+        self.set_what(parts)
     }
 
-    /// Whether a number would be added to one that there is: `plus 10 seconds`.
-    fn adds_to_a_number(&self, parts: &Parts) -> bool {
-        let (now, new) = (&parts.settings, &self.wanted.settings);
-        let pairs = [
-            (now.hold_s, new.hold_s),
-            (now.cooldown_s, new.cooldown_s),
-            (now.confidence, new.confidence),
-            (now.stop_after_s, new.stop_after_s),
-        ];
-        let is_twice = |(now, new): (Option<f64>, Option<f64>)| now.is_some() && new.is_some();
-        self.is_also && new.hold_s.is_some() || self.wanted.adds && pairs.into_iter().any(is_twice)
+    /// Whether it sets something of which a watch has one.
+    fn sets_what_is_one(&self) -> bool {
+        let settings = &self.wanted.settings;
+        let is_number = settings.confidence.or(settings.stop_after_s).is_some();
+        let moves = self.place.is_some() || !self.ways.is_empty();
+        moves || is_number || settings.limits_events()
+    }
+
+    /// Sets cameras, or adds them.
+    fn set_cameras(&self, parts: &mut Parts) {
+        if !self.cameras.is_empty() && !self.wanted.adds {
+            parts.cameras.clear();
+        }
+        for id in &self.cameras {
+            if !parts.cameras.contains(id) {
+                parts.cameras.push(id.clone());
+            }
+        }
+    }
+
+    /// Sets classes and settings.
+    fn set_what(&self, parts: &mut Parts) -> Result<(), Refusal> {
+        let (wanted, mut said) = (&self.wanted, self.wanted.mentions.clone());
+        if parts.is_none() {
+            // Of the others, too, there are to be none.
+            let wanted = said.iter_mut().filter(|m| m.stand == Stand::Wanted);
+            wanted.for_each(|m| m.stand = Stand::None);
+        }
+        if !said.is_empty() && !wanted.adds {
+            parts.mentions.clear();
+        }
+        parts.mentions.extend(said);
+        let mut settings = wanted.settings.clone();
+        if wanted.adds && !settings.notify.is_empty() {
+            settings.notify.splice(0..0, parts.settings.notify.clone());
+        }
+        parts.settings.merge(&settings)
     }
 }
 
@@ -216,99 +223,6 @@ fn not_read(r: &Reader<'_>) -> Refusal {
 fn unclear(r: &Reader<'_>, remedy: &str) -> Refusal {
     let text = format!("I did not understand how the proposal should be different. {remedy}");
     Refusal::not_read(text, vec![r.written(0..r.tokens.len())])
-}
-
-/// Sets classes and settings.
-fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Refusal> {
-    let mut said = wanted.mentions.clone();
-    if parts.is_none() {
-        // Of the others, too, there are to be none.
-        for mention in said.iter_mut().filter(|m| m.stand == Stand::Wanted) {
-            mention.stand = Stand::None;
-        }
-    }
-    match wanted.keeps_classes() {
-        true => parts.mentions.extend(said),
-        false => parts.mentions = said,
-    }
-    let mut settings = wanted.settings.clone();
-    if wanted.adds && !settings.notify.is_empty() {
-        settings.notify.splice(0..0, parts.settings.notify.clone());
-    }
-    parts.settings.merge(&settings)
-}
-
-/// Sets cameras, or adds them; none are said where the list is empty.
-fn set_cameras(parts: &mut Parts, said: &[SourceId], adds: bool) {
-    if !said.is_empty() && !adds {
-        parts.cameras.clear();
-    }
-    for id in said {
-        if !parts.cameras.contains(id) {
-            parts.cameras.push(id.clone());
-        }
-    }
-}
-
-/// Whether a class is said beside another one: `with dogs`, `instead of trucks, buses`.
-fn is_beside(class: &Mention, r: &Reader<'_>) -> bool {
-    let at = r.before_articles(class.at.start);
-    r.before(at) == "with" || r.fits("instead of", at.saturating_sub(2)).is_some()
-}
-
-/// `without cars` leaves cars out, where they are watched for; false if they are not: a helmet that
-/// is missing is seen on somebody.
-fn without(said: &mut [Mention], watches: &[Parts]) -> bool {
-    let watched = watches.iter().flat_map(|parts| &parts.mentions);
-    let watched: Vec<&String> = watched.flat_map(|m| &m.labels).collect();
-    let mut missing = said.iter_mut().filter(|m| m.stand == Stand::Missing);
-    missing.all(|mention| {
-        mention.stand = Stand::Excluded;
-        mention.labels.iter().any(|label| watched.contains(&label))
-    })
-}
-
-/// Removes the classes that are wanted and left out, such as cars after `no, without cars`; false
-/// if none is left.
-fn leave_out(mentions: &mut Vec<Mention>) -> bool {
-    let is_wanted = |m: &Mention| m.stand == Stand::Wanted;
-    let left_out = mentions.iter().filter(|m| m.stand == Stand::Excluded);
-    let out: Vec<String> = left_out.flat_map(|m| m.labels.clone()).collect();
-    let is_out = |m: &Mention| {
-        is_wanted(m) && !m.labels.is_empty() && m.labels.iter().all(|label| out.contains(label))
-    };
-    let gone = mentions.iter().filter(|m| is_out(m));
-    let gone: Vec<String> = gone.flat_map(|m| m.labels.clone()).collect();
-    mentions.retain(|m| {
-        let is_done = m.stand == Stand::Excluded
-            && !gone.is_empty()
-            && m.labels.iter().all(|label| gone.contains(label));
-        !is_out(m) && !is_done
-    });
-    gone.is_empty() || mentions.iter().any(is_wanted)
-}
-
-/// Sets place and direction; nothing if a line would take the place of a zone, or there is no
-/// direction to turn.
-fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool) -> Option<()> {
-    if let Some(place) = place {
-        let crosses = parts.acts.crosses || parts.is_line();
-        if place.is_line() != crosses && parts.told {
-            return None;
-        }
-        parts.place = Some(place.clone());
-        (parts.settings.notes).retain(|(about, _)| *about != About::Place);
-    }
-    if !ways.is_empty() {
-        parts.ways = ways.to_vec();
-    }
-    if turns {
-        let [way] = parts.ways.as_mut_slice() else {
-            return None;
-        };
-        *way = way.turned()?;
-    }
-    Some(())
 }
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said. An

@@ -175,27 +175,20 @@ impl Question {
     /// understands it like any other text.
     pub fn answered(&self, reply: &str) -> String {
         let request = self.request.trim_end_matches(['.', '!', '?', ' ', '\n']);
-        let link = match self.about {
-            Missing::Camera => "on camera ",
-            Missing::Place => "in ",
-            Missing::Duration => "for ",
-            Missing::Pipeline | Missing::Class | Missing::KnownClass | Missing::Line => "",
+        // A sentence of its own: the request may end with what it is not about. A duration in one
+        // would be a second condition, and the name of a pipeline may begin with a verb.
+        let (mark, link) = match self.about {
+            Missing::Camera => (".", "on camera "),
+            Missing::Place => (".", "in "),
+            Missing::Duration => (",", "for "),
+            Missing::Class | Missing::KnownClass | Missing::Line => (".", ""),
+            Missing::Pipeline => ("", ""),
             Missing::Picture | Missing::Meaning => return reply.to_owned(),
         };
         let reply = reply.trim();
-        if self.about == Missing::Pipeline {
-            // A name may begin with a verb, which makes no request of it.
-            return format!("{request} {reply}");
-        }
         let first = reply.split(' ').next().unwrap_or("").to_lowercase();
-        let said = one_of("on|in|at|for|camera", first.as_str());
-        // A sentence of its own: the request may end with what it is not about. A duration in one
-        // would be a second condition.
-        let mark = match self.about {
-            Missing::Duration => ',',
-            _ => '.',
-        };
-        format!("{request}{mark} {}{reply}", if said { "" } else { link })
+        let is_said = one_of("on|in|at|for|camera", &first);
+        format!("{request}{mark} {}{reply}", if is_said { "" } else { link })
     }
 }
 

@@ -205,13 +205,6 @@ pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
     ))
 }
 
-/// Whether a word and those that describe it are where only an object can be, and no place:
-/// `a safe`, `when the safe`, `about the safe`.
-pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
-    let before = r.before(r.before_articles(start));
-    one_of("a|an", r.before(start)) || one_of("when|if|whenever|about", before)
-}
-
 /// Words that no phrase has read of an order about what runs. `small`: words that say nothing
 /// there.
 pub(crate) fn unread_words(r: &Reader<'_>, small: &str) -> Vec<String> {

@@ -32,8 +32,10 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     r.take_all(&["@others_stay", "no|nope|nah ,|."]);
     let verb = Verb::take(r, intent);
     let spared = spared(r);
-    let named = spared.is_empty().then(|| deployed::named(r, true));
-    let named = named.unwrap_or_default();
+    let named = match spared.is_empty() {
+        true => deployed::named(r),
+        false => Vec::new(),
+    };
     let until = match intent {
         Intent::Stop | Intent::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
@@ -44,13 +46,11 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     if verb.deletes && named.is_empty() {
         refuse_a_camera_itself(r)?;
     }
-    // `only` may shorten a pause that there is.
-    let shortens = r.tokens.iter().any(|t| one_of("only|just", &t.text));
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
     // The answer to `which`, after the order.
     let is_answer = !closes && r.last_word() == "all";
-    let all = verb.ends_all_pauses || r.take(&["@all_that_runs"]).is_some() || is_answer;
+    let all = r.take(&["@all_that_runs"]).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r),
         false => Vec::new(),
@@ -63,9 +63,10 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
         _ => ids_of(scene),
     };
     targets.retain(|id| !spared.contains(id));
-    let any_paused = targets.iter().any(|id| is_paused(id, scene));
+    let is_paused = |id: &PipelineId| scene.pipeline(id).is_some_and(|p| p.paused);
+    let any_paused = targets.iter().any(is_paused);
     if verb.ends_pause || intent == Intent::Resume && names_none && any_paused && !all {
-        targets.retain(|id| is_paused(id, scene));
+        targets.retain(is_paused);
     }
     verb.refuse_none(&targets, scene)?;
     if names_none && !all {
@@ -82,20 +83,18 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     Ok(match intent {
         Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
         Intent::Stop | Intent::Pause => {
-            keep_longer_pauses(r, &mut targets, until.as_ref(), shortens)?;
+            keep_longer_pauses(r, &mut targets, until.as_ref())?;
             pause(targets, until, scene)
         }
         _ => ChangeSet::of("Resume", targets, scene, Change::Resume),
     })
 }
 
-/// Notes the pauses that there are already. One that is longer stays unchanged, unless the order
-/// shortens it.
+/// Notes the pauses that there are already. One that is longer stays unchanged.
 fn keep_longer_pauses(
     r: &mut Reader<'_>,
     targets: &mut Vec<PipelineId>,
     until: Option<&Zoned>,
-    shortens: bool,
 ) -> Result<(), Refusal> {
     let scene = r.scene;
     let mut notes = Vec::new();
@@ -104,9 +103,9 @@ fn keep_longer_pauses(
             return true;
         };
         let end = paused.paused_until.as_ref();
-        let stays = !shortens && until.is_some_and(|until| end.is_none_or(|end| end > until));
+        let stays = until.is_some_and(|until| end.is_none_or(|end| end > until));
         let why = match stays {
-            true => " That is longer and stays so; say \"only\" to shorten it.",
+            true => " That is longer and stays so; resume it to shorten it.",
             false => "",
         };
         let end = pause_end(end).to_lowercase();
@@ -120,10 +119,6 @@ fn keep_longer_pauses(
     Ok(())
 }
 
-fn is_paused(id: &PipelineId, scene: &Scene) -> bool {
-    scene.pipeline(id).is_some_and(|p| p.paused)
-}
-
 /// The verb of an order.
 struct Verb {
     /// As messages say it.
@@ -132,7 +127,6 @@ struct Verb {
     deletes: bool,
     /// Whether it ends a pause, and so means what is paused.
     ends_pause: bool,
-    ends_all_pauses: bool,
 }
 
 impl Verb {
@@ -152,8 +146,7 @@ impl Verb {
             r.mark(found.at.clone());
             r.written(found.at).to_lowercase()
         });
-        let ends_all_pauses = written.ends_with("all pauses");
-        let ends_pause = ends_all_pauses || written.ends_with("the pause");
+        let ends_pause = written.ends_with("the pause");
         r.take_all(&["turn|switch|shut|put", "on hold", "right|straight away|now"]);
         match intent {
             Intent::Resume => r.take_all(&["back on", "on again", "start|begin"]),
@@ -164,7 +157,6 @@ impl Verb {
             name: if deletes { "delete" } else { usual },
             deletes,
             ends_pause,
-            ends_all_pauses,
         }
     }
 

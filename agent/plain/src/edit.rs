@@ -74,40 +74,33 @@ impl Wanted {
         refuse_for_a_part(r, &wanted)?;
         Ok(wanted)
     }
-
-    /// Whether the classes that there are stay: those that are named are added or left out.
-    pub(crate) fn keeps_classes(&self) -> bool {
-        let mut named = self.mentions.iter();
-        self.adds || named.all(|m| m.stand == Stand::Excluded)
-    }
 }
 
 /// Why one end of a span is not set alone.
 pub(crate) const BOTH_ENDS: &str = "Say both ends of the hours, such as \"from 8:00 to 19:30\".";
+const NO_CHANNEL_AWAY: &str = "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.";
 /// Why hours or days are not added to others.
 pub(crate) const ONE_TIME: &str = "A watch has one span of hours a day and one list of days. Say the whole of it, such as \"from 8:00 to 22:00\" or \"on weekdays and saturdays\", or ask for a new watch for the other hours.";
+
+const SAME_FOR_ALL: &str = "A watch has the same classes and settings at all of its hours, and the same settings for all of its classes. Say one thing at a time, or ask for a new watch of that class with hours of its own.";
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
 fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
     let settings = &wanted.settings;
-    let numbers = settings.hold_s.is_some()
-        || settings.confidence.is_some()
-        || settings.cooldown_s.is_some()
-        || settings.max_per_hour.is_some();
+    let numbers = settings.confidence.is_some() || settings.limits_events();
+    let besides = Settings {
+        times: None,
+        notes: Vec::new(),
+        ..settings.clone()
+    };
     let of_one = wanted.mentions.iter().any(|m| {
         let at = r.before_articles(m.at.start);
         one_of("for|of", r.before(at))
             && !one_of("look|watch|only|just", r.before(at.saturating_sub(1)))
     });
-    let of_hours = settings.times.is_some()
-        && (!wanted.mentions.is_empty() || settings.sets_more_than_hours());
-    if !(of_hours || numbers && of_one) {
-        return Ok(());
-    }
-    Err(Refusal::meaning(
-        "A watch has the same classes and settings at all of its hours, and the same settings for all of its classes. Say one thing at a time, or ask for a new watch of that class with \
-         hours of its own.",
-    ))
+    let of_hours =
+        settings.times.is_some() && (!wanted.mentions.is_empty() || besides != Settings::default());
+    Refusal::first(&[(of_hours || numbers && of_one, SAME_FOR_ALL)])
 }
 
 /// Returns the classes of a watch after a change; absent: they stay. "Left out" and "must not be
@@ -132,7 +125,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
             format!("The model of {id} does not know {said}. Which classes shall it watch for?");
         return Err(Refusal::new(Missing::Class, text));
     }
-    let base = match said.is_empty() || wanted.keeps_classes() {
+    let base = match said.is_empty() || wanted.adds {
         _ if names_all => model.labels.clone(),
         true => now.clone().unwrap_or_else(|| model.labels.clone()),
         false => Vec::new(),
@@ -150,29 +143,22 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 
 /// Understands a request to change a pipeline.
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
-    let more = direction(r);
+    // A setting is to be more or less than it is.
+    let (more, less) = (r.take_all(&["@raises"]), r.take_all(&["@lowers"]));
+    let more = (more != less).then_some(more);
     r.take(&["@change"]);
     r.take_all(&["@others_stay"]);
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
     let mut wanted = Wanted::read(r, true)?;
-    if wanted.adds && wanted.settings.times.is_some() {
-        return Err(Refusal::meaning(ONE_TIME));
-    }
-    if wanted
-        .settings
-        .times
-        .as_ref()
-        .is_some_and(|times| times.has_open_end)
-    {
-        return Err(Refusal::meaning(BOTH_ENDS));
-    }
-    if wanted.settings.quiet {
-        return Err(Refusal::meaning(
-            "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
-        ));
-    }
+    let times = wanted.settings.times.as_ref();
+    let refused = [
+        (wanted.adds && times.is_some(), ONE_TIME),
+        (times.is_some_and(|times| times.has_open_end), BOTH_ENDS),
+        (wanted.settings.quiet, NO_CHANNEL_AWAY),
+    ];
+    Refusal::first(&refused)?;
     wanted.settings.tell(&mut r.notes);
     r.take_all(&["@nervous"]);
     // A change adds a channel and takes none away.
@@ -205,13 +191,6 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     replace(spec, objects.as_ref(), &wanted.settings, more, &mut r.notes)
 }
 
-/// Takes the words that say that a setting is to be more or less than it is.
-fn direction(r: &mut Reader<'_>) -> Option<bool> {
-    let more = r.take_all(&["@raises"]);
-    let less = r.take_all(&["@lowers"]);
-    (more != less).then_some(more)
-}
-
 /// Drops the words that are used: the name of a watch may be between a setting and its value, such
 /// as `the cool-down of the gate watch to 5 minutes`.
 fn drop_used(r: &mut Reader<'_>) {
@@ -229,35 +208,31 @@ fn drop_used(r: &mut Reader<'_>) {
 /// The one pipeline that is to be changed.
 fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
     let scene = r.scene;
-    let named = deployed::named(r, false);
-    let (several, meant): (usize, Vec<&Deployed>) = match named.is_empty() {
-        false => {
-            let meant = named.iter().filter_map(|id| scene.pipeline(id));
-            (named.len(), meant.collect())
-        }
-        true => match names::cameras(r) {
-            none if none.is_empty() => (0, scene.pipelines.iter().collect()),
-            on => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
-        },
+    let named = deployed::named(r);
+    let on = match named.is_empty() {
+        true => names::cameras(r),
+        false => Vec::new(),
     };
+    let is_meant = |p: &&Deployed| match on.is_empty() {
+        true => named.is_empty() || named.contains(&p.spec.id),
+        false => on.contains(&p.spec.source),
+    };
+    let meant: Vec<&Deployed> = scene.pipelines.iter().filter(is_meant).collect();
     match meant.as_slice() {
-        _ if several > 1 => Err(Refusal::not_read(
+        _ if named.len().max(on.len()) > 1 => Err(Refusal::not_read(
             "One watch is changed at a time, so nothing is done. Say a sentence for each: \"the gate watch should only look for cars\".",
             vec![r.written(0..r.tokens.len())],
         )),
         [target] => Ok(target),
-        some => {
-            deployed::refuse_place(r)?;
-            Err(which("Which pipeline shall be changed?", some, scene))
-        }
+        some => Err(which("Which pipeline shall be changed?", some, scene)),
     }
 }
 
 /// The model of a pipeline, as far as it is known.
 fn model_of<'s>(target: &Deployed, scene: &'s Scene) -> Option<&'s Model> {
-    let named = || watch::named_model(&target.spec.workflow).map(str::to_owned);
-    let used = target.spec.model.clone().or_else(named);
+    let named = || watch::named_model(&target.spec.workflow);
+    let used = target.spec.model.as_deref().or_else(named);
     let mut models = scene.models.iter();
-    let found = models.find(|m| Some(&m.name) == used.as_ref());
+    let found = models.find(|m| Some(m.name.as_str()) == used);
     found.or(scene.models.first())
 }

@@ -32,12 +32,6 @@ pub(crate) struct ActiveTimes {
 }
 
 impl ActiveTimes {
-    /// Whether `new` has days or hours where there are others: a watch has one span of hours and
-    /// one list of days.
-    pub(crate) fn are_replaced_by(&self, new: &Self) -> bool {
-        self.days.is_some() && new.days.is_some() || self.hours.is_some() && new.hours.is_some()
-    }
-
     /// Whether `new` says one end of hours of which both are known.
     pub(crate) fn loses_an_end(&self, new: &Self) -> bool {
         new.has_open_end && self.hours.is_some()
@@ -152,9 +146,7 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
         has_days && says(r, "-|–", &found.at)
             || is_led && !one_of("is|are", r.before(found.at.start)) && ends
     };
-    let hours = span(r, false, &is_meant)?;
-    take_part_of_day(r, hours);
-    Some(hours)
+    span(r, false, &is_meant)
 }
 
 /// Reads hours whose ends were said apart, or only one of them, and whether one is assumed.
@@ -200,20 +192,6 @@ fn part_of_day(r: &mut Reader<'_>) -> Option<(f64, f64)> {
     })
 }
 
-/// Takes a part of the day that is said beside hours which lie in it, and notes what it is:
-/// `at night from 22:00 to 6:00`. One that contradicts them stays unread.
-fn take_part_of_day(r: &mut Reader<'_>, (from, to): (f64, f64)) {
-    for part in &r.lexicon.meanings.parts_of_day {
-        let (name, begin, end) = &part.is;
-        let last = (from - begin).rem_euclid(1440.0) + length(from, to);
-        let is_night = from > to && begin > end;
-        if (last <= length(*begin, *end) || is_night) && r.take_all(&part.words) {
-            let (from, to) = (clock(from), clock(to));
-            r.assume(format!("{name} is taken as {from} to {to}."));
-        }
-    }
-}
-
 /// Reads a span of which both ends were said. Two bare numbers may be a number of things or a
 /// place: they are hours only where it `is_meant`. `of_night`: both are of a night.
 pub(crate) fn span(
@@ -221,7 +199,8 @@ pub(crate) fn span(
     of_night: bool,
     is_meant: &dyn Fn(&Reader<'_>, &Found) -> bool,
 ) -> Option<(f64, f64)> {
-    const MARKS: &str = "am|pm|noon|midday|midnight|o'clock|uhr|until|till|morning|afternoon|evening|night|half|quarter|past";
+    const MARKS: &str =
+        "am|pm|noon|midday|midnight|o'clock|uhr|until|till|morning|afternoon|evening|night";
     let found = (0..r.tokens.len()).find_map(|at| {
         let found = r.fits("@hours_span", at)?;
         let is_marked = found.at.clone().any(|i| is_clock(r, i)) || says(r, MARKS, &found.at);

@@ -48,12 +48,6 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if forbids(r, start) {
         return Intent::Not;
     }
-    // `no` before a class is not that of a reply.
-    let is_of_class = start > 0 && r.word(start - 1) == "no" && names::class_begins(r, start);
-    let from = start - usize::from(is_of_class);
-    if watch.is_none() && r.begins(from, &["@must_not"]) && r.last_word() != "?" {
-        return Intent::Watch;
-    }
     if let Some(intent) = switches(r, start, watch.is_some()) {
         return intent;
     }

@@ -161,12 +161,6 @@ fn names_of_steps(deployed: &Deployed, part: &str) -> Vec<String> {
     named.collect()
 }
 
-/// Whether a step of a pipeline has the name of this place.
-pub(crate) fn looks_at(deployed: &Deployed, place: &str) -> bool {
-    let steps = names_of_steps(deployed, "");
-    steps.iter().any(|name| folded(name) == folded(place))
-}
-
 /// Noun for a number of events, which is not a number of people or things: one of these may have
 /// several events.
 pub(crate) fn events_of(labels: &[String]) -> String {
@@ -187,6 +181,10 @@ pub(crate) fn unknown_now(
     place: Option<&str>,
     labels: &[String],
 ) -> Result<String, String> {
+    let looks_at = |p: &Deployed, place: &str| {
+        let steps = names_of_steps(p, "");
+        steps.iter().any(|name| folded(name) == folded(place))
+    };
     let is_told =
         |p: &Deployed| place.is_none_or(|place| looks_at(p, place)) && knows(p, labels, scene);
     let cameras = scene.cameras.iter().map(|known| &known.id);

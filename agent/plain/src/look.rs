@@ -137,13 +137,7 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     let names_watch = !slots.wanted.pipelines.is_empty();
     let is_alone = || !slots.many && r.says(&words.asked_alone);
     match words.is {
-        QuestionKind::Classes => {
-            let of_things = !slots.many
-                && slots.cameras.is_empty()
-                && r.says(&["objects|things"])
-                && !r.says(&["@runs"]);
-            slots.range.is_none() && !is_past && (says || of_things)
-        }
+        QuestionKind::Classes => says && slots.range.is_none() && !is_past,
         QuestionKind::History => {
             (says || names_watch || r.says(&[COMMANDED])) && is_of_the_past(r, slots)
         }

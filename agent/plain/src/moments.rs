@@ -26,11 +26,11 @@ fn after(now: &Zoned, seconds: f64) -> Option<Zoned> {
     now.checked_add(seconds).ok()
 }
 
-/// The first day of this number of the week after `date`, or the last one before it.
-fn next_day(date: Date, day: f64, before: bool) -> Option<Date> {
+/// The first day of this number of the week after `date`.
+fn next_day(date: Date, day: f64) -> Option<Date> {
     let day = i8::try_from(whole(day)).ok()?;
     let day = Weekday::from_monday_zero_offset(day).ok()?;
-    date.nth_weekday(if before { -1 } else { 1 }, day).ok()
+    date.nth_weekday(1, day).ok()
 }
 
 /// Reads the moment until which something pauses.
@@ -40,20 +40,13 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         return after(now, found.value(0));
     }
     let tomorrow = now.date().tomorrow().ok()?;
-    // `the till on sundays` is a place.
-    let tills = r.spots("the|my|our till");
-    r.hiding(tills, |r| until_moment(r, now, tomorrow))
-}
-
-/// Reads a moment after `until`.
-fn until_moment(r: &mut Reader<'_>, now: &Zoned, tomorrow: Date) -> Option<Zoned> {
     let (date, hour, at_words) = if let Some(found) = r.take(&["@until_tomorrow"]) {
         (Some(tomorrow), found.held.first().copied(), found.at)
     } else if let Some(found) = r.take(&["@until_day"]) {
-        let date = next_day(now.date(), found.value(0), false)?;
+        let date = next_day(now.date(), found.value(0))?;
         (Some(date), found.held.get(1).copied(), found.at)
     } else {
-        let found = r.take(&["until|till|til at? <h>"])?;
+        let found = r.take(&["until|till|til <h>"])?;
         (None, Some(found.value(0)), found.at)
     };
     let Some(hour) = hour else {
@@ -135,11 +128,6 @@ fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
     let is_since = r.before(at.start) == "since";
     at.start -= usize::from(is_since);
     r.mark(at);
-    // `on wednesday this week`
-    let monday = next_day(now.date().tomorrow().ok()?, 0.0, true)?;
-    if span.from.date() >= monday {
-        r.take(&["this week"]);
-    }
     Some((span, is_since))
 }
 

@@ -112,18 +112,21 @@ pub(crate) fn camera_at(reader: &Reader<'_>, at: usize) -> bool {
 
 /// The cameras that are named, in the order in which they are, and where.
 pub(crate) fn camera_spots(reader: &Reader<'_>) -> Vec<(Range<usize>, SourceId)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < reader.tokens.len() {
-        match camera_names(reader, at) {
-            Some((words, camera)) => {
-                at = words.end;
-                found.push((words, camera));
-            }
-            None => at += 1,
-        }
-    }
-    found
+    in_order(reader, |at| {
+        let (words, camera) = camera_names(reader, at)?;
+        Some((words.end, (words, camera)))
+    })
+}
+
+/// What `read` finds from the first word on, each behind the end of the one before.
+fn in_order<T>(reader: &Reader<'_>, read: impl Fn(usize) -> Option<(usize, T)>) -> Vec<T> {
+    let mut next = 0;
+    let found = (0..reader.tokens.len()).filter_map(|at| {
+        let (end, found) = (at >= next).then(|| read(at))??;
+        next = end;
+        Some(found)
+    });
+    found.collect()
 }
 
 /// Whether a camera is named anywhere.
@@ -262,27 +265,17 @@ pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId>
 }
 
 /// The only pipeline that watches for the class before a word for a pipeline: `the car watch`.
-/// `about`: or for no other than the class behind "about".
-pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>, about: bool) -> Option<PipelineId> {
-    let (at, mention, is_named) = (0..reader.tokens.len()).find_map(|at| {
-        let mention = mention_at(reader, at)?;
-        let is_named = reader.fits(WATCHES, mention.at.end).is_some();
-        let is_about = about && reader.before(reader.before_articles(at)) == "about";
-        let is_it = (is_named || is_about) && !mention.labels.is_empty();
-        is_it.then_some((at, mention, is_named))
-    })?;
-    let classes =
-        |deployed: &Deployed| watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-    let is_it = |class: &String| mention.labels.contains(class);
-    let all = reader.scene.pipelines.iter();
-    let watching: Vec<&Deployed> = all.filter(|p| classes(p).iter().any(is_it)).collect();
-    let [only] = watching[..] else {
-        return None;
+pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>) -> Option<PipelineId> {
+    let mut classes = find_classes(reader).into_iter();
+    let class =
+        classes.find(|m| reader.fits(WATCHES, m.at.end).is_some() && !m.labels.is_empty())?;
+    let is_watched = |deployed: &&Deployed| {
+        let labels = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
+        labels.iter().any(|label| class.labels.contains(label))
     };
-    if !(is_named || classes(only).iter().all(is_it)) {
-        return None;
-    }
-    reader.mark(at..mention.at.end);
+    let mut watching = reader.scene.pipelines.iter().filter(is_watched);
+    let only = watching.next().filter(|_| watching.next().is_none())?;
+    reader.mark(class.at.clone());
     Some(only.spec.id.clone())
 }
 
@@ -308,22 +301,6 @@ impl Mention {
     /// Whether there is to be none of it.
     pub(crate) fn is_none(&self) -> bool {
         self.stand == Stand::None || self.is_nobody()
-    }
-
-    /// Means those who are there, in the place of none: `nobody` becomes `somebody`.
-    pub(crate) fn turn_to_wanted(&mut self) {
-        if self.is_nobody() {
-            let is_person = !self.labels.is_empty();
-            self.said = if is_person { "somebody" } else { "anything" }.to_owned();
-        }
-        if self.stand == Stand::None {
-            self.stand = Stand::Wanted;
-        }
-    }
-
-    /// Whether it means all of them together: `everybody`.
-    pub(crate) fn is_all(&self) -> bool {
-        one_of("everybody|everyone|everything", &self.said)
     }
 }
 
@@ -438,17 +415,10 @@ pub(crate) fn mentions_class(reader: &Reader<'_>) -> bool {
 
 /// The classes that a text names, in their order.
 pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < reader.tokens.len() {
-        match mention_at(reader, at) {
-            Some(mention) => {
-                at = mention.at.end;
-                found.push(mention);
-            }
-            None => at += 1,
-        }
-    }
+    let mut found = in_order(reader, |at| {
+        let mention = mention_at(reader, at)?;
+        Some((mention.at.end, mention))
+    });
     // `except cats and dogs`: a class next to one that is left out is left out too.
     for nth in 1..found.len() {
         let ([.., left_out], [mention, ..]) = found.split_at_mut(nth) else {

@@ -5,7 +5,7 @@
 
 use crate::intent::{Intent, asks_for_picture, intent_of, named_watch, skip_polite};
 use crate::names;
-use crate::reader::{Reader, Slot, one_of};
+use crate::reader::{Reader, one_of};
 use crate::token::Kind;
 
 /// A request: its intent and its words.
@@ -22,7 +22,8 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
     let mut pending: Option<Reader<'s>> = None;
     let mut sentence = true;
     for piece in pieces(text) {
-        let begins = std::mem::replace(&mut sentence, ends_sentence(&piece));
+        let ends = one_of(".|!|?|\n|;", piece.last_word());
+        let begins = std::mem::replace(&mut sentence, ends);
         let intent = match asks_for_picture(text, &piece) {
             true => Intent::Look,
             false => asks_beside(&piece),
@@ -48,13 +49,12 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
             }
         }
     }
-    match (pending, found.last_mut()) {
-        (Some(r), Some(last)) => last.r.join(r),
-        (Some(r), None) => found.push(Request {
-            intent: Intent::Nothing,
-            r,
-        }),
-        (None, _) => {}
+    if let Some(r) = pending {
+        let intent = Intent::Nothing;
+        match found.last_mut() {
+            Some(last) => last.r.join(r),
+            None => found.push(Request { intent, r }),
+        }
     }
     found
 }
@@ -65,27 +65,7 @@ fn asks_beside(piece: &Reader<'_>) -> Intent {
         .find(&["@others_stay"])
         .filter(|found| found.at.start > 1);
     let end = others.map_or(piece.tokens.len(), |f| f.at.start);
-    let watch = named_watch(piece);
-    intent_of(&without_cameras(&piece.part(0..end)), watch.as_ref())
-}
-
-/// Whether a clause is the last of its sentence.
-pub(crate) fn ends_sentence(piece: &Reader<'_>) -> bool {
-    one_of(".|!|?|\n|;", piece.last_word())
-}
-
-/// A clause whose cameras are only cameras: one called `Watch tower` asks for nothing.
-fn without_cameras<'s>(piece: &Reader<'s>) -> Reader<'s> {
-    let mut r = piece.clone();
-    if !names::cameras(&mut r).is_empty() {
-        for (token, used) in r.tokens.iter_mut().zip(&r.used) {
-            // The little words before it are still those of the sentence.
-            if *used != Slot::Free && !one_of("the|on|at|my|our|from|in", &token.text) {
-                token.text = "camera".to_owned();
-            }
-        }
-    }
-    piece.over(&r.tokens)
+    intent_of(&piece.part(0..end), named_watch(piece).as_ref())
 }
 
 /// Whether a clause that asks to watch only adds to the watch before it.

@@ -83,18 +83,16 @@ pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
 #[derive(Default)]
 struct Numbers {
     numbers: Vec<f64>,
-    percent: bool,
-    /// Whether one without a sign is a share of the whole.
-    share: bool,
-    /// Whether one has a minus before it.
-    negative: bool,
+    /// How many signs of per cent are beside them.
+    percents: usize,
     /// Behind the last of them.
     end: usize,
 }
 
 fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
     const BETWEEN: &str =
-        ",|(|[|)|]|to|and|/|-|>|;|x|by|→|–|from|with|corners|at|:|the|points|of|between";
+        ",|(|[|)|]|to|and|/|-|–|>|;|x|by|→|from|with|corners|at|:|the|points|of|between";
+    let ends_number = |word: &str| one_of("%|percent|)|]", word) || word.parse::<f64>().is_ok();
     let mut found = Numbers::default();
     // Words that another phrase has used are not part of a shape.
     while let Some(token) = r.tokens.get(at).filter(|_| !r.word(at).is_empty()) {
@@ -103,17 +101,11 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
             (Kind::Number(_), _) if one_of("s|sec|seconds|minutes|min|pm|am", r.word(at + 1)) => {
                 break;
             }
-            (Kind::Number(n), _) => {
-                let is_bare = !one_of("%|percent", r.any_word(at + 1));
-                found.share |= is_bare && n > 0.0 && n <= 1.0;
-                found.numbers.push(n);
-            }
-            (_, "%" | "percent") => found.percent = true,
+            (Kind::Number(n), _) => found.numbers.push(n),
+            (_, "%" | "percent") => found.percents += 1,
+            // `10% - 20%` is a span, and `-10%` is outside.
+            (_, "-" | "–") if !ends_number(r.before(at)) => break,
             (_, word) if one_of(BETWEEN, word) => {
-                // `10% - 20%` is a span.
-                let number = |i: usize| matches!(r.tokens.get(i), Some(t) if matches!(t.kind, Kind::Number(_)));
-                let ends = number(at - 1) || one_of("%|percent|)|]", r.before(at));
-                found.negative |= one_of("-|–", word) && number(at + 1) && !ends;
                 at += 1;
                 continue;
             }
@@ -128,7 +120,7 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
 impl Numbers {
     /// The points in shares of the picture.
     fn points(&self) -> Vec<[f64; 2]> {
-        let whole = if self.percent { 100.0 } else { 1.0 };
+        let whole = if self.percents > 0 { 100.0 } else { 1.0 };
         let (pairs, _) = self.numbers.as_chunks::<2>();
         pairs.iter().map(|[x, y]| [x / whole, y / whole]).collect()
     }
@@ -158,8 +150,9 @@ fn coordinates(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
         _ => Some(Shape::Zone(points)),
     };
     // Per cent beside shares of 1.
-    let is_mixed = found.percent && found.share;
-    let is_whole = found.numbers.len().is_multiple_of(2) && !found.negative && !is_mixed;
+    let is_partly = found.percents > 0 && found.percents < found.numbers.len();
+    let is_mixed = is_partly && found.numbers.iter().any(|n| *n > 0.0 && *n <= 1.0);
+    let is_whole = found.numbers.len().is_multiple_of(2) && !is_mixed;
     let shape = shape.filter(|shape| is_inside && is_whole && has_extent(shape));
     let shape = shape.ok_or_else(|| wrong(&written))?;
     Ok(Some(unnamed(shape, format!("the {written}"))))
@@ -235,16 +228,6 @@ fn part(r: &mut Reader<'_>) -> Option<Where> {
         return Some(unnamed(rectangle(part.from, part.to), text));
     }
     r.take(&["@whole_picture"]).map(|_| Where::whole_picture())
-}
-
-impl Way {
-    /// The opposite way; none where it is any.
-    pub(crate) fn turned(self) -> Option<Self> {
-        match self {
-            Self::Along([x, y]) => Some(Self::Along([-x, -y])),
-            Self::Any => None,
-        }
-    }
 }
 
 /// The directions that a request names, each once.

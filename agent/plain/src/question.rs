@@ -31,14 +31,14 @@ impl Slots {
         let mut pipelines = names::pipelines(r, true);
         // `car alarms` are events about cars.
         if pipelines.is_empty() && r.says(&["watch|watches|pipeline|rule|monitoring"]) {
-            pipelines.extend(names::pipeline_of_class(r, false));
+            pipelines.extend(names::pipeline_of_class(r));
         }
         let (cameras, all) = cameras(r);
         let (range, compared_with) = match moments::compared(r) {
             Some((first, second)) => (Some(first), Some(second)),
             None => (moments::past(r), None),
         };
-        let by_hour = r.take_all(&r.lexicon.questions.by_hour);
+        let by_hour = r.take_all(&["@by_hour"]);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
         let only_number = many || by_hour || compared_with.is_some();
         // A question for a number has no "the last".
@@ -73,8 +73,8 @@ fn cameras(r: &mut Reader<'_>) -> (Vec<SourceId>, bool) {
     (r.hiding(ways, names::cameras), false)
 }
 
-/// The named place that a question is about, with its camera. Several places are refused, and one
-/// that is drawn on several cameras.
+/// The named place that a question is about, with its camera. Refuses one that is drawn on several
+/// cameras.
 pub(crate) fn read_place(
     r: &mut Reader<'_>,
     camera: Option<&SourceId>,
@@ -83,19 +83,14 @@ pub(crate) fn read_place(
     let cameras: Vec<&Camera> = cameras
         .filter(|known| camera.is_none_or(|camera| known.id == *camera))
         .collect();
-    let named =
-        std::iter::from_fn(|| Some(&names::known_place(r, &cameras, names::is_known)?.1.name));
-    let named: Vec<&String> = named.collect();
-    let Some(place) = named.first() else {
+    let Some((_, place)) = names::known_place(r, &cameras, names::is_known) else {
         return Ok(None);
     };
-    if named.len() > 1 {
-        return Err("Ask about one place at a time.".to_owned());
-    }
+    let place = &place.name;
     let has_it = |camera: &&&Camera| names::place_on(camera, place).is_some();
     let drawn: Vec<&SourceId> = cameras.iter().filter(has_it).map(|c| &c.id).collect();
     match drawn.as_slice() {
-        [one] => Ok(Some(((*one).clone(), (*place).clone()))),
+        [one] => Ok(Some(((*one).clone(), place.clone()))),
         several => {
             let several: Vec<&str> = several.iter().map(|id| id.as_str()).collect();
             Err(format!(
@@ -110,7 +105,7 @@ pub(crate) fn read_place(
 /// Whether pictures of events are asked for, and how many of the newest: `show me the picture of
 /// the last visitor`.
 fn pictures(r: &mut Reader<'_>) -> (bool, Option<usize>) {
-    let Some(found) = r.take(&r.lexicon.questions.pictures) else {
+    let Some(found) = r.take(&["@pictures"]) else {
         return (false, None);
     };
     let mut words = found.at.map(|at| r.any_word(at));

@@ -13,8 +13,6 @@ use crate::DataError;
 pub(crate) struct QuestionWords {
     /// In the order in which they are tried.
     pub(crate) kinds: Vec<KindWords>,
-    pub(crate) by_hour: Vec<String>,
-    pub(crate) pictures: Vec<String>,
     pub(crate) happened: Vec<Happened>,
 }
 

@@ -104,13 +104,11 @@ impl<'s> Reader<'s> {
     /// Reads other tokens, or these again, on the same box.
     pub(crate) fn over(&self, tokens: &[Token]) -> Self {
         Self {
-            scene: self.scene,
-            lexicon: self.lexicon,
-            labels: Rc::clone(&self.labels),
             notes: Notes::default(),
             used: vec![Slot::Free; tokens.len()],
             tokens: tokens.to_vec(),
             slot: Slot::Other,
+            ..self.clone()
         }
     }
 
@@ -300,9 +298,8 @@ impl<'s> Reader<'s> {
 
     /// Whether one of the patterns fits here.
     pub(crate) fn begins(&self, at: usize, patterns: &[&str]) -> bool {
-        patterns
-            .iter()
-            .any(|pattern| self.fits(pattern, at).is_some())
+        let mut patterns = patterns.iter();
+        patterns.any(|pattern| self.fits(pattern, at).is_some())
     }
 
     fn all_fit(&self, items: &[(&str, bool)], at: usize) -> Option<Found> {
@@ -336,7 +333,7 @@ impl<'s> Reader<'s> {
             "<h>" => hole(self.time(at).or_else(|| self.bare_hour(at))),
             "<p>" => hole(self.proportion(at)),
             "<w>" => hole(self.day(at).map(|day| (day, at + 1))),
-            "<e>" => one_of("|.|!|,|\n", self.any_word(at)).then_some((at, None)),
+            "<e>" => one_of("|.|!|,|;|)|\n", self.any_word(at)).then_some((at, None)),
             "<x>" => (!self.word(at).is_empty()).then_some((at + 1, None)),
             words => {
                 let word = self.word(at);

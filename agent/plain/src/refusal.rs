@@ -34,6 +34,14 @@ impl Refusal {
         Self::new(Missing::Meaning, text)
     }
 
+    /// Refuses for the first of these reasons that holds.
+    pub(crate) fn first(reasons: &[(bool, &str)]) -> Result<(), Self> {
+        match reasons.iter().find(|(holds, _)| *holds) {
+            Some((_, why)) => Err(Self::meaning(*why)),
+            None => Ok(()),
+        }
+    }
+
     /// For a request that can't be understood in part: what was not read would make it another one.
     pub(crate) fn not_read(text: impl Into<String>, words: Vec<String>) -> Self {
         Self {

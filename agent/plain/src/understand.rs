@@ -13,7 +13,7 @@ use crate::closed::content_words;
 use crate::control;
 use crate::edit;
 use crate::intent::Intent;
-use crate::lexicon::{Lexicon, folded};
+use crate::lexicon::Lexicon;
 use crate::look;
 use crate::names;
 use crate::new_watch::NewWatch;
@@ -22,7 +22,7 @@ use crate::propose::{ChangeSet, deploy, pause, propose};
 use crate::question_words::QuestionKind;
 use crate::reader::Reader;
 use crate::refusal::{Notes, Refusal};
-use crate::request::{self, Parts};
+use crate::request::Parts;
 use crate::scene::{Deployed, RUNNING, Scene, quoted};
 use crate::templates::Template;
 use crate::token::{MAX_CHARS, Token, tokens};
@@ -89,11 +89,10 @@ impl Plain {
         corrections: &[String],
         scene: &Scene,
     ) -> Result<Answer, TooLong> {
-        for text in std::iter::once(text).chain(corrections.iter().map(String::as_str)) {
-            let found = text.chars().count();
-            if found > MAX_CHARS {
-                return Err(TooLong { found });
-            }
+        let texts = std::iter::once(text).chain(corrections.iter().map(String::as_str));
+        let mut lengths = texts.map(|text| text.chars().count());
+        if let Some(found) = lengths.find(|length| *length > MAX_CHARS) {
+            return Err(TooLong { found });
         }
         let said = corrections.iter().map(|said| self.reader(said, scene));
         let said: Vec<Reader<'_>> = said.collect();
@@ -116,12 +115,11 @@ impl Plain {
         is_short(text) && pieces::requests(&self.reader(text, scene)).iter().any(asks)
     }
 
-    /// Reads a text with the words for what is often written in their place, such as `pls`. A word
-    /// of a name on this box is left.
+    /// Reads a text with the words for what is often written in their place, such as `pls`.
     fn reader<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
         let right = |token: Token| match self.lexicon.written.get(&token.text) {
-            Some(right) if !is_in_name(&token.text, scene) => tokens(right),
-            _ => vec![token],
+            Some(right) => tokens(right),
+            None => vec![token],
         };
         let tokens = tokens(text).into_iter().flat_map(right).collect();
         Reader::new(tokens, scene, &self.lexicon)
@@ -214,21 +212,6 @@ impl Plain {
     }
 }
 
-/// Whether a word is part of a name on this box.
-fn is_in_name(word: &str, scene: &Scene) -> bool {
-    let cameras = scene.cameras.iter().flat_map(|camera| {
-        let places = camera.places.iter().map(|place| place.name.as_str());
-        places.chain([camera.id.as_str(), &camera.name])
-    });
-    let pipelines = scene.pipelines.iter();
-    let pipelines = pipelines.flat_map(|p| [p.spec.id.as_str(), &p.name]);
-    let channels = scene.channels.iter().map(|channel| channel.as_str());
-    let labels = scene.models.iter().flat_map(|model| &model.labels);
-    let others = channels.chain(labels.map(String::as_str));
-    let mut names = cameras.chain(pipelines).chain(others);
-    names.any(|name| folded(name).split(' ').any(|part| part == word))
-}
-
 /// Returns what orders and changes mean, in their order.
 fn orders(
     requests: &[Request<'_>],
@@ -262,7 +245,6 @@ fn watches(
         watches.push(Parts::read(&mut r)?);
         notes.extend(r.notes);
     }
-    request::settle_cameras(&mut watches, scene);
     for said in corrections {
         let mut r = said.clone();
         amend::amend(&mut watches, &mut r)?;
@@ -281,17 +263,20 @@ fn watches(
 /// Notes watches that run already with the same workflow and rules.
 fn note_twins(new: &ChangeSet, scene: &Scene, notes: &mut Notes) {
     for change in &new.changes {
-        let is_twin = |one: &Deployed| {
-            matches!(change, Change::Deploy(new) if one.spec.source == new.source
-                && one.spec.workflow == new.workflow && one.spec.rules == new.rules
-                && new.rules.as_ref().is_none_or(|rules| !rules.is_empty()))
-                && one.state() == RUNNING
+        let Change::Deploy(new) = change else {
+            continue;
         };
-        if let Some(twin) = scene.pipelines.iter().find(|one| is_twin(one)) {
+        let is_twin = |one: &&Deployed| {
+            let spec = &one.spec;
+            let is_same = spec.source == new.source && spec.workflow == new.workflow;
+            is_same && spec.rules == new.rules && one.state() == RUNNING
+        };
+        let makes_events = new.rules.as_ref().is_none_or(|rules| !rules.is_empty());
+        let mut twins = scene.pipelines.iter().filter(|_| makes_events);
+        if let Some(twin) = twins.find(is_twin) {
             let id = &twin.spec.id;
-            notes.assume(format!(
-                "{id} does the same already, so each event comes twice."
-            ));
+            let note = format!("{id} does the same already, so each event comes twice.");
+            notes.assume(note);
         }
     }
 }

@@ -56,26 +56,13 @@ impl Reader<'_> {
         }
     }
 
-    /// `a half`, `half`, `a quarter`.
-    fn fraction(&self, at: usize) -> Option<(f64, usize)> {
-        let end = at + 1 + usize::from(one_of("a|one", self.word(at)));
-        match self.word(end - 1) {
-            "half" => Some((0.5, end)),
-            "quarter" => Some((0.25, end)),
-            _ => None,
-        }
-    }
-
     /// The seconds, and where they end.
     fn one_duration(&self, at: usize) -> Option<(f64, usize)> {
-        // `half an hour`, `a quarter of an hour`
-        let share = self.fraction(at).and_then(|(share, end)| {
-            let of = end + usize::from(self.word(end) == "of");
-            let skip = of + usize::from(one_of("a|an", self.word(of)));
-            Some((share * unit(self.word(skip))?, skip + 1))
-        });
-        if share.is_some() {
-            return share;
+        // `half an hour`
+        let half = at + usize::from(one_of("a|one", self.word(at)));
+        if self.word(half) == "half" {
+            let end = half + 1 + usize::from(one_of("a|an", self.word(half + 1)));
+            return Some((0.5 * unit(self.word(end))?, end + 1));
         }
         let article = one_of("a|an", self.word(at));
         let (count, end) = match self.word(at + 1) {
@@ -108,10 +95,7 @@ impl Reader<'_> {
             _ => match self.word(at) {
                 "noon" | "midday" => (720.0, at + 1, true),
                 "midnight" => (0.0, at + 1, true),
-                _ => match self.part_of_hour(at) {
-                    Some((minutes, end)) => (minutes, end, true),
-                    None => self.bare_hour(at).map(|(hour, end)| (hour, end, false))?,
-                },
+                _ => self.bare_hour(at).map(|(hour, end)| (hour, end, false))?,
             },
         };
         match self.word(end) {
@@ -127,18 +111,6 @@ impl Reader<'_> {
             Some((minutes + shift, self.fits(part, end)?.at.end))
         });
         of_part.or(is_whole.then_some((minutes, end)))
-    }
-
-    /// `half past seven`, `a quarter to eight`.
-    fn part_of_hour(&self, at: usize) -> Option<(f64, usize)> {
-        let (share, end) = self.fraction(at)?;
-        let minutes = match self.word(end) {
-            "past" => share * 60.0,
-            "to" if share == 0.25 => -15.0,
-            _ => return None,
-        };
-        let (hour, end) = self.bare_hour(end + 1)?;
-        Some(((hour + minutes).rem_euclid(1440.0), end))
     }
 
     pub(crate) fn bare_hour(&self, at: usize) -> Option<(f64, usize)> {
@@ -216,7 +188,6 @@ mod tests {
             ("two minutes", 120.0),
             ("90s", 90.0),
             ("half an hour", 1800.0),
-            ("a quarter of an hour", 900.0),
             ("half a minute", 30.0),
             ("two hours and half an hour", 9000.0),
             ("5+ min", 300.0),
@@ -242,12 +213,13 @@ mod tests {
             ("12pm", 720.0),
             ("eight o'clock", 480.0),
             ("midnight", 0.0),
-            ("half past seven", 450.0),
-            ("a quarter to 8 in the evening", 1185.0),
+            ("8 in the evening", 1200.0),
         ] {
             assert_eq!(held(text, "<t>"), Some(vec![minutes]), "{text}");
         }
-        assert_eq!(held("8", "<t>"), None);
+        for text in ["8", "half past seven", "a quarter to 8"] {
+            assert_eq!(held(text, "<t>"), None, "{text}");
+        }
         assert_eq!(held("8", "<h>"), Some(vec![480.0]));
     }
 

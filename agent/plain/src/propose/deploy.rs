@@ -22,12 +22,9 @@ pub(crate) fn deploy(watches: &[NewWatch], scene: &Scene) -> Result<ChangeSet, R
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
     for watch in watches {
         let wanted = pipeline_name(watch);
-        let mut name = wanted.clone();
-        let mut nth = 2;
-        while taken.contains(&name) {
-            name = format!("{wanted}-{nth}");
-            nth += 1;
-        }
+        let others = (2..).map(|nth| format!("{wanted}-{nth}"));
+        let mut names = std::iter::once(wanted.clone()).chain(others);
+        let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
         taken.push(name.clone());
         let id = PipelineId::new(name)
             .map_err(|e| Refusal::meaning(format!("{e}. Say it with another name.")))?;
@@ -75,14 +72,13 @@ fn spec(watch: &NewWatch, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
 /// Draws a place in the pixels of its camera's picture.
 fn draw(place: &Where, watch: &NewWatch, scene: &Scene, built: &mut Watch) -> Result<(), Refusal> {
     let size = scene.camera(&watch.camera).and_then(|c| c.size);
-    let size = size.filter(|[w, h]| *w > 0 && *h > 0);
-    let Some([w, h]) = size else {
+    let [w, h] = size.filter(|[w, h]| *w > 0 && *h > 0).ok_or_else(|| {
         let text = format!(
             "The camera {} has shown no picture yet, so nothing can be placed in it. Ask again when it does.",
             watch.camera
         );
-        return Err(Refusal::new(Missing::Picture, text));
-    };
+        Refusal::new(Missing::Picture, text)
+    })?;
     let pixel = |[x, y]: &[f64; 2]| [(x * f64::from(w)).round(), (y * f64::from(h)).round()];
     let name = place.step();
     match &place.shape {

@@ -61,20 +61,14 @@ pub(crate) fn replace(
     })
 }
 
-fn is_detection(step: &Value) -> bool {
-    let of_type = step.get("type").and_then(Value::as_str);
-    of_type.is_some_and(|t| t.contains(DETECTION))
-}
-
 /// Sets classes and confidence of the detection steps. Returns whether there is one.
 fn edit_steps(spec: &mut PipelineSpec, objects: Option<&Objects>, confidence: Option<f64>) -> bool {
     let steps = spec.workflow.get_mut("steps").and_then(Value::as_array_mut);
     let mut any = false;
-    for step in steps
-        .into_iter()
-        .flatten()
-        .filter(|step| is_detection(step))
-    {
+    for step in steps.into_iter().flatten() {
+        if !step["type"].as_str().is_some_and(|t| t.contains(DETECTION)) {
+            continue;
+        }
         any = true;
         if let Some(objects) = objects {
             step["class_filter"] = json!(objects.labels);
@@ -120,19 +114,16 @@ fn check_direction(
     let Some(more) = more else {
         return Ok(());
     };
-    let steps = spec.workflow.get("steps").and_then(Value::as_array);
-    let confidences = steps.into_iter().flatten().filter_map(|step| {
-        let now = step.get("confidence")?.as_f64()?;
-        Some((settings.confidence?, now))
-    });
-    let rules = spec.rules.iter().flatten();
-    let times = rules.flat_map(|rule| {
+    let steps = spec.workflow["steps"].as_array().into_iter().flatten();
+    let confidences = steps.map(|step| settings.confidence.zip(step["confidence"].as_f64()));
+    let times = spec.rules.iter().flatten().flat_map(|rule| {
         let hold_s = waits(&mut rule.when.clone()).copied();
-        let cooldown_s = settings.cooldown_s.map(|new| (new, rule.cooldown_s));
+        let cooldown_s = settings.cooldown_s.zip(Some(rule.cooldown_s));
         [settings.hold_s.zip(hold_s), cooldown_s]
     });
     let is_other_way = |(new, now): &(f64, f64)| if more { new <= now } else { new >= now };
-    match confidences.chain(times.flatten()).find(is_other_way) {
+    let mut pairs = confidences.chain(times).flatten();
+    match pairs.find(is_other_way) {
         Some((new, now)) => Err(Refusal::meaning(format!(
             "{} has {now} now, and the new value {new} is not {} than that, so nothing is done. Say the value with \"set\".",
             spec.id,

@@ -5,7 +5,7 @@ use watchkeeper_english::{is_several, several};
 
 use crate::new_watch::NewWatch;
 use crate::place::Where;
-use crate::request::{ALONG, inwards};
+use crate::request::inwards;
 use crate::scene::Shape;
 use crate::settings::seconds;
 
@@ -75,6 +75,14 @@ fn condition(when: &Condition, watch: &NewWatch) -> String {
         _ => String::new(),
     }
 }
+
+/// The ways of a picture, as they are said.
+const ALONG: [(&str, [f64; 2]); 4] = [
+    ("left to right", [1.0, 0.0]),
+    ("right to left", [-1.0, 0.0]),
+    ("upwards", [0.0, -1.0]),
+    ("downwards", [0.0, 1.0]),
+];
 
 /// Describes a direction over a line as it is seen in the picture, and as the line's counter calls
 /// it.

@@ -1,5 +1,6 @@
 //! Verbs: whether a request watches or counts, and what happens in the picture.
 
+use crate::intent::named_watch;
 use crate::names::{self, Mention};
 use crate::reader::{Reader, Slot, one_of};
 
@@ -59,12 +60,6 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     if r.says(&["@how_it_is_there"]) {
         r.assume(ALL_STAY);
     }
-    // Who moves in enters; something that moves in the yard is there already.
-    let is_anything = |m: &Mention| m.labels.is_empty() && !m.is_none();
-    let moves_there = !held && mentions.iter().any(is_anything) && {
-        let moves = |r: &Reader<'_>, i: usize| one_of("moves|move|moving", r.word(i));
-        r.mark_where(|r, i| moves(r, i) && one_of("in|inside", r.any_word(i + 1)))
-    };
     let mut acts = Acts {
         both_ways,
         crosses: r.take_all(&["@crosses"]) || both_ways,
@@ -76,7 +71,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
         empty,
         occupied: take_state(r, mentions, "@is_occupied"),
         appears: take_passing(r),
-        motion: moves_there,
+        motion: false,
     };
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
@@ -89,7 +84,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     // A staying object does not move, and no rule measures how long something moves.
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         // `a moving car` is not any car.
-        acts.motion |= r.mark_where(|r, i| {
+        acts.motion = r.mark_where(|r, i| {
             one_of("moves|move|moving", r.word(i)) && r.slot_of(i + 1) != Slot::Class
         });
     }
@@ -128,21 +123,13 @@ pub(super) fn take_courtesies(r: &mut Reader<'_>) {
     }
 }
 
-/// Marks `abandoned` before a class, and returns whether it is there.
-pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
-    let is_it = |r: &Reader<'_>, i: usize| one_of("unattended|abandoned", r.word(i));
-    let any = r.mark_where(|r, i| is_it(r, i) && names::class_begins(r, i + 1));
-    if any {
-        r.assume(ALL_STAY);
-    }
-    any
-}
-
 /// Whether a verb of watching and one of counting are there; all of them are used.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
     // `Watch tower` is a camera if there is one.
     let mut names = r.spots("@nouns_like_verbs");
     names.extend(names::camera_spots(r).into_iter().map(|(at, _)| at));
+    // `tell me when the gate watch stops`; of a critical alarm the first word is used already.
+    names.extend(named_watch(&r.over(&r.tokens)));
     r.hiding(names, |r| {
         let counted = r.take_all(&["@count"]);
         if counted {

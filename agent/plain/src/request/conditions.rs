@@ -16,7 +16,7 @@ use crate::place::Where;
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::{Notes, Refusal};
 use crate::scene::{Camera, Shape};
-use crate::settings::seconds;
+use crate::settings::{GRAVE, seconds};
 
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
@@ -25,6 +25,7 @@ const TOO_FEW_S: f64 = 3.0;
 
 const NO_SUM: &str = "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. Say for example \"when there are more than 3 people\".";
 const ONE_CONDITION: &str = "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"";
+const PARKED: &str = "A number does not tell whether they are parked or drive. Say it without that, or how long each stays, such as \"when a car stays in the left half for 10 minutes\".";
 const NONE_MOVES: &str = "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 minutes\".";
 const WHICH_IS_IN: &str =
     "Which way over the line is in or out? Say it as it is seen, such as \"from left to right\".";
@@ -74,6 +75,7 @@ impl Parts {
                 NO_SUM,
             ),
             (two, ONE_CONDITION),
+            (self.bound.is_some() && acts.parks, PARKED),
             (
                 self.is_none() && (crosses || comes_or_goes || none_comes),
                 NONE_MOVES,
@@ -94,9 +96,7 @@ impl Parts {
                 WHICH_IS_IN,
             ),
         ];
-        if let Some((_, why)) = refused.into_iter().find(|(is_so, _)| *is_so) {
-            return Err(Refusal::meaning(why));
-        }
+        Refusal::first(&refused)?;
         if self.counted && !self.told && !crosses && comes_or_goes {
             return Err(which_line(
                 "Who comes and goes is counted where they cross a line, as \
@@ -115,21 +115,14 @@ impl Parts {
         self.clauses > 2 || (self.clauses == 2 && !come_and_go)
     }
 
-    /// Adds the bound and the way that words without a number or a direction say.
-    pub(super) fn complete(&mut self, notes: &mut Notes) {
-        let (acts, is_empty) = (self.acts, self.is_empty());
-        let said = match (is_empty, acts.occupied) {
+    /// Adds the bound that words without a number say.
+    pub(super) fn complete(&mut self) {
+        let said = match (self.is_empty(), self.acts.occupied) {
             (true, _) => Some(CountBound::Under(1)),
             (false, true) => Some(CountBound::Over(0)),
             (false, false) => None,
         };
         self.bound = self.bound.or(said);
-        if self.bound.is_some() && acts.parks {
-            notes.not_possible.push(
-                "A number does not tell whether they are parked or drive: all that are there count."
-                    .to_owned(),
-            );
-        }
     }
 
     /// The conditions at this place, and the place that they need; none where the request only
@@ -298,9 +291,6 @@ fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
 /// Verbs of telling: the words after one are the message.
 const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|\
     remind|report|page|call|buzz|shout|flag";
-
-/// Words for an event that is graver than another.
-const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
 
 /// The clauses of a request with a condition each: those that begin with `when` or a similar word,
 /// and one after a second verb of telling. `hold_at`: position of the duration of a state.

@@ -7,7 +7,7 @@
 //! - Each phrase marks its words with its slot; what is left over then refuses the request
 //!   ([`crate::closed`]), before anything that is missing is asked for.
 //! - Camera, objects and place are what the user said, or the notes say what was assumed. A camera
-//!   that is not named is the one of a named place, that of the request before, or the only one.
+//!   that is not named is the one of a named place, or the only one.
 //! - A place that was named and isn't known is asked for, never guessed.
 //! - A correction changes the parts ([`crate::amend`]), so it is checked like a request.
 
@@ -23,19 +23,18 @@ use watchkeeper_contract::rule::Severity;
 
 pub(crate) use objects::{are_only_these, labels, one_list, pick};
 pub(crate) use parts::Parts;
-pub(crate) use spot::{ALONG, inwards, slug, the_place};
+pub(crate) use spot::{inwards, slug, the_place};
 
 use crate::answer::Missing;
 use crate::closed;
-use crate::intent::{STATES, named_watch};
-use crate::names::{self, Mention};
+use crate::names;
 use crate::new_watch::NewWatch;
 use crate::place::{self, Where};
 use crate::reader::{Reader, Slot};
 use crate::refusal::{Notes, Refusal};
 use crate::scene::{Camera, Scene, quoted};
 use crate::settings::{About, seconds};
-use acts::{Acts, acts, take_abandoned, take_courtesies, wanted};
+use acts::{Acts, acts, take_courtesies, wanted};
 use conditions::{bound, clauses};
 use objects::{equipment, objects, take_required};
 use spot::{unknown_place, where_is};
@@ -47,7 +46,6 @@ impl Parts {
     /// Reads one request to watch.
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Refusal> {
         let mut parts = Self::default();
-        refuse_state_of_a_watch(r)?;
         parts.read_wishes(r)?;
         let hold_at = parts.read_where_and_when(r)?;
         parts.read_what(r, hold_at);
@@ -70,7 +68,6 @@ impl Parts {
         self.settings.severity.get_or_insert(usual);
         r.slot = Slot::Other;
         take_courtesies(r);
-        self.acts.stays = take_abandoned(r);
         self.acts.people = r.says(&["head count|counts", "headcount|head-count|crowd|crowds"]);
         r.slot = Slot::Verb;
         let told;
@@ -88,8 +85,14 @@ impl Parts {
         self.cameras = names::cameras(r);
         let known = r.scene.named_cameras(&self.cameras);
         r.slot = Slot::Place;
-        self.place =
-            names::known_place(r, &known, names::is_where).map(|(_, place)| the_place(place));
+        if let Some((camera, place)) = names::known_place(r, &known, names::is_where) {
+            // A place with a name is on one camera, which is meant then.
+            let has_it = |c: &&Camera| names::place_on(c, &place.name).is_some();
+            if self.cameras.is_empty() && known.into_iter().filter(has_it).count() == 1 {
+                self.cameras.push(camera.id.clone());
+            }
+            self.place = Some(the_place(place));
+        }
         r.slot = Slot::Way;
         self.ways = place::ways(r);
         r.slot = Slot::Time;
@@ -107,22 +110,15 @@ impl Parts {
     /// Reads how many of what, and what happens. `hold_at`: the position of a duration.
     fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) {
         self.bound = bound(r);
-        let is_unwanted = r.says(&["@must_not"]);
         let required = take_required(r);
         let waits = !required && r.says(&["when|if|whenever"]);
         let mentions = one_list(r, self.bound.is_some(), waits);
         self.mentions = equipment(r, mentions, required);
-        r.slot = Slot::Other;
-        if is_unwanted && r.take(&["should|shall|must|may be?"]).is_some() {
-            self.mentions.iter_mut().for_each(Mention::turn_to_wanted);
-            r.assume("It is reported when it happens; nothing prevents it.");
-        }
         let moves = !self.ways.is_empty() || self.is_line();
         let held = self.settings.hold_s.is_some();
         let acts = acts(r, &self.mentions, moves, held);
         self.acts = Acts {
             people: acts.people || self.acts.people,
-            stays: acts.stays || self.acts.stays,
             ..acts
         };
         if !self.told && acts.enters && acts.leaves {
@@ -144,7 +140,7 @@ impl Parts {
         self.settings.tell(notes);
         self.refuse_contradictions(&scene.named_cameras(&self.cameras))?;
         let (model, objects) = objects(&self, scene, notes)?;
-        let cameras = cameras_of(&self, scene, None, notes)?;
+        let cameras = cameras_of(&self.cameras, scene, notes)?;
         if let Some(written) = self.unknown_place.take() {
             match &mut self.place {
                 None => return Err(where_is(&written, &cameras, &self.acts)),
@@ -158,7 +154,7 @@ impl Parts {
         if self.settings.times.is_some() && !self.settings.notify.is_empty() {
             notes.assume("The hours are those of the watch: outside of them there is no event, and not only no message.");
         }
-        self.complete(notes);
+        self.complete();
         let mut watches = Vec::new();
         for camera in cameras {
             let place = self.place_on(camera)?;
@@ -203,86 +199,35 @@ impl Parts {
     }
 }
 
-/// Refuses `tell me when the gate watch stops`, which no camera sees.
-fn refuse_state_of_a_watch(r: &Reader<'_>) -> Result<(), Refusal> {
-    let state = format!("is|has|gets|goes? stops|fails|ends|dies|off|{STATES}");
-    match named_watch(r).filter(|watch| r.begins(watch.end, &[&state])) {
-        Some(watch) => Err(Refusal::not_read(
-            "A watch tells what a camera sees, and not how another watch is: `watchkeeper status` shows that.",
-            vec![r.written(watch.start..watch.end + 1)],
-        )),
-        None => Ok(()),
-    }
-}
-
-/// The cameras that are meant: those that are named, the one of the place that is named, the one
-/// of the request `before`, or the only one.
+/// The cameras that are meant: those that are named, or the only one.
 fn cameras_of<'s>(
-    parts: &Parts,
+    named: &[SourceId],
     scene: &'s Scene,
-    before: Option<&SourceId>,
     notes: &mut Notes,
 ) -> Result<Vec<&'s Camera>, Refusal> {
-    if scene.cameras.is_empty() {
-        return Err(Refusal::new(
+    match scene.cameras.as_slice() {
+        [] => Err(Refusal::new(
             Missing::Camera,
             "There is no camera yet. Add one, then ask again.",
-        ));
-    }
-    if !parts.cameras.is_empty() {
-        return Ok(scene.named_cameras(&parts.cameras));
-    }
-    // A place with a name is on one camera, which is meant then.
-    let drawn = parts.place.as_ref().filter(|place| place.drawn);
-    let drawn = drawn.and_then(|place| place.name.as_ref());
-    let is_there = |c: &&Camera| drawn.is_none_or(|place| names::place_on(c, place).is_some());
-    let may_be: Vec<&Camera> = scene.cameras.iter().filter(is_there).collect();
-    let same = may_be.iter().find(|c| before == Some(&c.id));
-    match (may_be.as_slice(), same) {
-        ([only], _) => {
-            if drawn.is_none() && before.is_none() {
-                let only_one = format!("The camera is {}, the only one.", names::shown(only));
-                notes.assume(only_one);
-            }
-            Ok(may_be)
+        )),
+        _ if !named.is_empty() => Ok(scene.named_cameras(named)),
+        [only] => {
+            let only_one = format!("The camera is {}, the only one.", names::shown(only));
+            notes.assume(only_one);
+            Ok(vec![only])
         }
-        (_, Some(same)) => Ok(vec![*same]),
-        (several, None) => {
-            let listed = names::listed(several.iter().copied());
-            let place = drawn.map_or_else(String::new, |p| format!("a place {} on ", quoted(p)));
-            let text = format!("On which camera? There are {place}{listed}.");
+        several => {
+            let text = format!("On which camera? There are {}.", names::listed(several));
             let choices = several.iter().map(|c| c.id.to_string()).collect();
             Err(Refusal::new(Missing::Camera, text).with(choices))
         }
     }
 }
 
-/// Gives each request the cameras that it means, be they those of the request before it, so that a
-/// correction of another part, such as of the place, leaves them. The only camera of a box is noted
-/// when the watches are made.
-pub(crate) fn settle_cameras(requests: &mut [Parts], scene: &Scene) {
-    if scene.cameras.len() < 2 {
-        return;
-    }
-    let mut before: Option<SourceId> = None;
-    for parts in requests {
-        let Ok(cameras) = cameras_of(parts, scene, before.as_ref(), &mut Notes::default()) else {
-            continue;
-        };
-        let ids: Vec<SourceId> = cameras.iter().map(|camera| camera.id.clone()).collect();
-        before = ids.last().cloned();
-        if parts.cameras.is_empty() {
-            parts.cameras = ids;
-        }
-    }
-}
-
 /// Takes how often a number is to be sent, such as `every minute`, where it is only counted.
 fn take_interval(r: &mut Reader<'_>) {
-    if let Some(found) = r
-        .find(&["every|each <u>"])
-        .filter(|f| f.value(0) < 86_400.0)
-    {
+    let found = r.find(&["every|each <u>"]);
+    if let Some(found) = found.filter(|found| found.value(0) < 86_400.0) {
         r.mark(found.at.clone());
         r.notes.not_possible.push(format!(
             "Nothing is sent every {}: the number stands in the pipeline's results at any time.",

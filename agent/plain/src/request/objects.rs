@@ -38,7 +38,7 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
             continue;
         }
         // No rule reports what all of them do together.
-        if waits && mention.is_all() {
+        if waits && one_of("everybody|everyone|everything", &mention.said) {
             continue;
         }
         let linked = |end: usize| {
@@ -308,14 +308,13 @@ pub(super) fn equipment(
     }
     let labels: Vec<&String> = r.scene.models.iter().flat_map(|m| &m.labels).collect();
     let absence = |mention: &Mention| {
-        let of = |label: &String| {
+        let is_of = |label: &&&String| {
             let label = folded(label);
-            let of = ["no ", "without "]
-                .iter()
-                .find_map(|no| label.strip_prefix(no));
+            let of = label.strip_prefix("no ").or(label.strip_prefix("without "));
             of.is_some_and(|of| mention.labels.iter().any(|l| folded(l) == of))
         };
-        let absent: Vec<String> = labels.iter().filter(|l| of(l)).copied().cloned().collect();
+        let absent = labels.iter().filter(is_of);
+        let absent: Vec<String> = absent.map(|label| (*label).clone()).collect();
         (!absent.is_empty()).then(|| Mention {
             said: format!("no {}", mention.said),
             labels: absent,

@@ -2,6 +2,8 @@
 //!
 //! A number is used by one phrase only, and one that is out of its range is never bent.
 
+use std::ops::Range;
+
 use crate::names::class_begins;
 use crate::reader::{Found, Reader, one_of};
 use crate::refusal::Refusal;
@@ -14,15 +16,9 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
         if one_of("least|minimum|than", r.before(found.at.start)) {
             return None;
         }
-        let suffix = r.fits("at? most|max|maximum", found.at.end);
-        r.mark(found.at.start..suffix.map_or(found.at.end, |suffix| suffix.at.end));
+        r.mark(found.at.clone());
         return Some(found.value(0));
     }
-    // `on camera every one` is about cameras.
-    let each = r.lexicon.expand("@each_one").find_map(|pattern| {
-        let at = r.find(&[pattern])?.at;
-        (!one_of("camera|cameras", r.before(at.start))).then_some(at)
-    });
     // `tell me about each person`; a count is of each anyway, and `when every car` is of all.
     let of_class = || {
         let mut words = 0..r.tokens.len();
@@ -30,7 +26,10 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
         let from = at - usize::from(at > 0 && one_of("about|of|for", r.word(at - 1)));
         (!r.says(&["when|if|whenever", "@count"])).then_some(from..at + 1)
     };
-    let at = each.or_else(of_class)?;
+    // `on camera every one` is about cameras.
+    let is_event = |at: &Range<usize>| !one_of("camera|cameras", r.before(at.start));
+    let each = r.find(&["@each_one"]).map(|found| found.at);
+    let at = each.filter(is_event).or_else(of_class)?;
     r.mark(at);
     Some(0.0)
 }
@@ -70,14 +69,6 @@ fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
 
 /// Seconds as a person says them.
 pub(crate) fn seconds(seconds: f64) -> String {
-    if seconds > 7200.0 && seconds % 3600.0 != 0.0 && seconds % 60.0 == 0.0 {
-        let minutes = seconds % 3600.0;
-        return format!(
-            "{} and {}",
-            self::seconds(seconds - minutes),
-            self::seconds(minutes)
-        );
-    }
     let (count, unit) = match seconds {
         s if s >= 3600.0 && s % 3600.0 == 0.0 => (s / 3600.0, "hour"),
         s if s >= 60.0 && s % 60.0 == 0.0 => (s / 60.0, "minute"),

@@ -10,15 +10,16 @@ use std::ops::Range;
 use watchkeeper_contract::id::ChannelId;
 
 use crate::lexicon::folded;
-use crate::reader::{Reader, one_of};
+use crate::reader::Reader;
 use crate::scene::quoted;
 
-/// Words before a channel that only say that a message is sent there, from right to left.
-const IN_FRONT: [&str; 4] = [
-    "the|our|my",
-    "to|in|into|on|over|via|through|by",
-    "it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications",
-    "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz",
+/// Words before a channel that only say that a message is sent there.
+const IN_FRONT: &str = "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz? it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications? to|in|into|on|over|via|through|by? the|our|my?";
+
+/// Words before which only a recipient can be: `notify the boss`, `send it to security`.
+const TOLD: [&str; 2] = [
+    "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|page|sms the|our|my?",
+    "send|forward|report it|this|that|them|these to the|our|my?",
 ];
 
 /// Takes the named channels, and whether the request wants any, known or not.
@@ -42,7 +43,7 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
                 ("#" | "channel", "channel") => (start - 1, end + 1),
                 ("#" | "channel", _) => (start - 1, end),
                 (_, "channel") => (start, end + 1),
-                _ if is_told(r, start) => (start, end),
+                _ if TOLD.iter().any(|told| r.ending(told, start).is_some()) => (start, end),
                 _ => continue,
             };
             take(r, start, end);
@@ -54,20 +55,6 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
     meant
 }
 
-/// Whether a name is at a place where only a recipient can be: `notify the boss`,
-/// `send it to security`.
-fn is_told(r: &Reader<'_>, start: usize) -> bool {
-    const TOLD: &str = "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|page|sms";
-    let article = usize::from(start > 0 && one_of(IN_FRONT[0], r.word(start - 1)));
-    let verb = start - article;
-    one_of(TOLD, r.before(verb))
-        || verb > 2
-            && r.begins(
-                verb - 3,
-                &["send|forward|report it|this|that|them|these to"],
-            )
-}
-
 /// Takes names after a `#` that no channel has, and notes them.
 fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
     let mut any = false;
@@ -76,12 +63,8 @@ fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
             any = true;
             let written = r.written(i + 1..i + 2);
             take(r, i, i + 2);
-            note_no_channel(
-                r,
-                meant,
-                &format!("There is no channel #{written}"),
-                &written,
-            );
+            let what = format!("There is no channel #{written}");
+            note_no_channel(r, meant, &what, &written);
         }
     }
     any
@@ -130,9 +113,6 @@ pub(super) fn names_of(channels: &[ChannelId]) -> Vec<String> {
 
 /// Marks a channel and the words before it.
 fn take(r: &mut Reader<'_>, start: usize, end: usize) {
-    let mut start = start;
-    for words in IN_FRONT {
-        start -= usize::from(start > 0 && one_of(words, r.word(start - 1)));
-    }
-    r.mark(start..end);
+    let front = r.ending(IN_FRONT, start);
+    r.mark(front.map_or(start, |front| front.at.start)..end);
 }

@@ -1,37 +1,19 @@
-//! What an event keeps, whether it is critical, and whether it notifies.
+//! What an event keeps, and whether it is critical.
 
 use watchkeeper_contract::rule::ClipSpec;
 
 use super::amounts::seconds;
-use crate::reader::{Reader, one_of};
+use crate::reader::Reader;
 use crate::refusal::Refusal;
 
-/// Takes the words that exclude notifications; returns whether there were any. With further words
-/// (`no alerts at night`) the meaning is another one.
-pub(super) fn quietly(r: &mut Reader<'_>) -> bool {
-    let mut any = false;
-    for at in 0..r.tokens.len() {
-        let patterns = r.lexicon.expand("@no_notification");
-        let fits = patterns.filter_map(|pattern| r.fits(pattern, at));
-        let Some(found) = fits.max_by_key(|found| found.at.len()) else {
-            continue;
-        };
-        let next = r.any_word(found.at.end);
-        if one_of("|.|,|;|!|\n|)|and|but|just|only", next) {
-            r.mark(found.at);
-            any = true;
-        }
-    }
-    any
-}
+/// Words for an event that is graver than another.
+pub(crate) const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
 
 /// Whether the events are critical; the words for it are used then.
 pub(super) fn is_critical(r: &mut Reader<'_>) -> bool {
     // An emergency exit is a place.
     let places = r.spots("emergency exit|exits|entrance|door|doors");
-    r.hiding(places, |r| {
-        r.take_all(&["critical|critically|urgent|urgently|emergency"])
-    })
+    r.hiding(places, |r| r.take_all(&[GRAVE]))
 }
 
 /// Reads the clip that is asked for.

@@ -12,14 +12,17 @@ use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{ClipSpec, RuleSpec, Severity};
 
 use crate::hours::{self, ActiveTimes};
-use crate::moments;
 use crate::reader::{Reader, Slot};
 use crate::refusal::{Notes, Refusal};
 pub(crate) use amounts::seconds;
 use amounts::{confidence, cooldown, hold, hourly_cap};
 pub(crate) use channels::channels;
 use channels::names_of;
-use kept::{clip, quietly};
+pub(crate) use kept::GRAVE;
+use kept::clip;
+
+const QUIET_AND_URGENT: &str = "You want no notifications, but an urgent event always notifies. Say the whole request without one of the two.";
+const QUIET_AND_SENT: &str = "You want no notifications, but a channel is named. Say the whole request without one of the two.";
 
 /// Topic of a note: a correction of that topic removes the note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +30,6 @@ pub(crate) enum About {
     Channels,
     Clip,
     Confidence,
-    End,
     Hours,
     Place,
 }
@@ -67,7 +69,7 @@ impl Settings {
         self.clip = self.keep(About::Clip, r, clip)?;
         // The picture is kept anyway.
         let is_kept = r.take_all(&["@picture_kept"]);
-        self.quiet = quietly(r);
+        self.quiet = r.take_all(&["@no_notification"]);
         let is_sent;
         (self.notify, is_sent) = self.keep(About::Channels, r, channels);
         self.max_per_hour = hourly_cap(r);
@@ -79,30 +81,22 @@ impl Settings {
     /// Refuses notifications together with none. `is_sent`: whether a channel is wanted, known or
     /// not.
     fn refuse_contradiction(&self, is_sent: bool) -> Result<(), Refusal> {
-        let contradiction = match (self.quiet, self.severity, is_sent) {
-            (true, Some(Severity::Critical), _) => {
-                "You want no notifications, but an urgent event always notifies."
-            }
-            (true, _, true) => "You want no notifications, but a channel is named.",
-            _ => return Ok(()),
-        };
-        Err(Refusal::meaning(format!(
-            "{contradiction} Say the whole request without one of the two."
-        )))
+        let is_urgent = self.severity == Some(Severity::Critical);
+        Refusal::first(&[
+            (self.quiet && is_urgent, QUIET_AND_URGENT),
+            (self.quiet && is_sent, QUIET_AND_SENT),
+        ])
     }
 
     /// Reads durations, hours and the confidence. Returns the position of the duration.
     pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Time;
-        let ends = r.take(&["@only_for"]);
-        self.stop_after_s = ends.map(|found| found.value(0));
+        self.stop_after_s = r.take(&["@only_for"]).map(|found| found.value(0));
         let hold = hold(r);
         self.hold_s = hold.as_ref().map(|found| found.value(0));
         r.slot = Slot::Wish;
         self.confidence = self.keep(About::Confidence, r, |r| confidence(r, true))?;
         r.slot = Slot::Time;
-        let end = self.keep(About::End, r, end);
-        self.stop_after_s = end.or(self.stop_after_s);
         self.times = self.keep(About::Hours, r, hours::active_times);
         Ok(hold.map(|found| found.at.start))
     }
@@ -148,16 +142,6 @@ impl Settings {
         self.hold_s.is_some() || is_rare || self.times.is_some()
     }
 
-    /// Whether it sets something besides hours.
-    pub(crate) fn sets_more_than_hours(&self) -> bool {
-        let hours = Self {
-            times: self.times.clone(),
-            notes: self.notes.clone(),
-            ..Self::default()
-        };
-        *self != hours
-    }
-
     /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
     /// depends on the condition, and is left to the caller.
     pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Refusal> {
@@ -166,7 +150,6 @@ impl Settings {
             (About::Channels, !new.notify.is_empty()),
             (About::Clip, new.clip.is_some()),
             (About::Confidence, new.confidence.is_some()),
-            (About::End, new.stop_after_s.is_some()),
             (About::Hours, has_hours),
         ] {
             self.notes.retain(|(of, _)| !is_said || *of != about);
@@ -245,19 +228,4 @@ impl Settings {
             rule.schedule = times.schedule(rule.schedule.take());
         }
     }
-}
-
-/// Reads until which day it continues, in seconds from now. `from monday until friday` are days of
-/// each week.
-fn end(r: &mut Reader<'_>) -> Option<f64> {
-    let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);
-    r.find(&["@until_a_day"])
-        .filter(|found| !is_of_days(found.at.start))?;
-    let end = moments::until(r)?;
-    let minutes = end.duration_since(&r.scene.now).as_secs_f64() / 60.0;
-    r.assume(format!(
-        "It ends on {}.",
-        end.strftime("%A %-d %B at %H:%M")
-    ));
-    Some(minutes.round() * 60.0)
 }

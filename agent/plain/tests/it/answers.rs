@@ -119,7 +119,7 @@ fn a_place_called_like_a_watch_is_that_place_on_its_camera() {
     assert_eq!(wanted.camera.unwrap().as_str(), "gate");
     assert!(wanted.pipelines.is_empty());
     let said = refusal_in("was anybody at the bench or on the lawn today", &scene);
-    assert!(said.contains("one place at a time"), "{said}");
+    assert!(said.contains("I did not understand"), "{said}");
     let bench = scene.cameras[1].places[0].clone();
     scene.cameras[0].places.push(bench);
     let said = refusal_in(text, &scene);
@@ -225,20 +225,18 @@ fn what_is_at_a_place_now_is_told_by_a_watch_that_tells_it_there() {
 fn a_day_with_a_beginning_or_an_end_is_not_taken_as_that_day_alone() {
     let scene = site();
     let request = "tell me when a person enters the left half on camera gate";
-    for days in ["by Friday", "after Friday", "from Monday", "this Friday"] {
+    for days in [
+        "by Friday",
+        "after Friday",
+        "from Monday",
+        "this Friday",
+        "until Friday",
+    ] {
         let answer = ask(&format!("{request} {days}"), &scene);
         assert!(!matches!(answer, Answer::Propose(_)), "{days}: {answer:#?}");
         let said = format!("{answer:?}").to_lowercase();
         assert!(said.contains("day"), "{days}: {said}");
     }
-    let ends = proposal_in(&format!("{request} until Friday"), &scene);
-    assert!(
-        ends.assumed
-            .iter()
-            .any(|note| note.starts_with("It ends on Friday")),
-        "{:?}",
-        ends.assumed
-    );
     for days in ["on Friday", "every Friday", "from Monday to Friday"] {
         let proposal = proposal_in(&format!("{request} {days}"), &scene);
         assert!(proposal.understood.contains("Fri"), "{days}");

@@ -186,10 +186,9 @@ fn a_pause_ends_tonight_and_not_at_an_hour_that_is_over() {
 #[test]
 fn the_end_of_a_pause_is_that_of_what_is_paused() {
     let one = paused(&[1]);
-    for text in ["end the pause", "cancel all pauses"] {
-        let changes = proposal_in(text, &one).changes;
-        assert_eq!(changes, [Change::Resume(id(&one, "dock"))], "{text}");
-    }
+    let changes = proposal_in("end the pause", &one).changes;
+    assert_eq!(changes, [Change::Resume(id(&one, "dock"))]);
+    assert!(refused("end all pauses", &one).contains("\"pauses\""));
     let two = paused(&[0, 1]);
     let Answer::Ask(question) = ask("end the pause", &two) else {
         panic!("not a question");
@@ -203,7 +202,6 @@ fn the_end_of_a_pause_is_that_of_what_is_paused() {
         "{}",
         question.text
     );
-    assert_eq!(proposal_in("end all pauses", &two).changes.len(), 2);
     let said = refused("end the pause of the gate watch", &one);
     assert!(said.contains("Nothing is paused there"), "{said}");
     refused("end the pause", &Scene::default());

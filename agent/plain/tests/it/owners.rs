@@ -39,14 +39,11 @@ fn misspelt_word_is_quoted_and_never_guessed() {
 }
 
 #[test]
-fn word_of_a_name_is_never_replaced() {
+fn name_with_a_word_that_is_replaced_is_refused() {
     let mut scene = scene();
     scene.cameras[1].name = "Nite Club".to_owned();
-    let proposal = proposal_in("tell me about people on the nite club camera", &scene);
-    let spec = &specs(&proposal)[0];
-    assert_eq!(spec.source.as_str(), "gate");
-    let mut rules = spec.rules.iter().flatten();
-    assert!(rules.all(|rule| rule.schedule.is_none()));
+    let answer = ask("tell me about people on the nite club camera", &scene);
+    assert!(matches!(answer, Answer::Unknown(_)), "{answer:#?}");
 }
 
 #[test]
@@ -280,7 +277,7 @@ fn what_one_camera_watches_is_that_of_this_camera() {
 }
 
 #[test]
-fn a_camera_that_is_called_like_a_verb_is_a_camera() {
+fn camera_that_is_called_like_a_verb_is_named_by_its_id() {
     let mut scene = scene();
     scene.cameras[1].name = "Watch tower".to_owned();
     let asked = match ask("tell me about cars", &scene) {
@@ -288,7 +285,9 @@ fn a_camera_that_is_called_like_a_verb_is_a_camera() {
         other => panic!("{other:#?}"),
     };
     assert_eq!(asked.about, Missing::Camera);
-    let proposal = proposal_in(&asked.answered("the watch tower camera"), &scene);
+    let again = ask(&asked.answered("the watch tower camera"), &scene);
+    assert!(matches!(again, Answer::Ask(_)), "{again:#?}");
+    let proposal = proposal_in(&asked.answered("gate"), &scene);
     assert_eq!(specs(&proposal)[0].source.as_str(), "gate");
 }
 
@@ -411,16 +410,15 @@ fn what_limits_a_camera_a_place_or_a_time_behind_but_is_read() {
 }
 
 #[test]
-fn until_tomorrow_is_the_end_of_a_watch() {
-    // It is 21:10, and tomorrow the clocks go forward.
-    for (text, hours) in [
-        ("tell me about dogs at the gate until tomorrow", 9),
-        ("tell me about dogs at the gate until 10 tomorrow", 11),
+fn end_of_a_watch_is_a_time_from_now() {
+    let spec = deployed("tell me about dogs at the gate for the next 3 hours");
+    assert_eq!(spec.stop_after_s, Some(10_800.0));
+    for text in [
+        "tell me about dogs at the gate until tomorrow",
+        "tell me about dogs at the gate until 10 tomorrow",
+        "tell me about dogs at the gate until friday",
     ] {
-        let spec = deployed(text);
-        let end = f64::from(hours * 3600 + 50 * 60);
-        assert_eq!(spec.stop_after_s, Some(end), "{text}");
-        assert_eq!(spec.rules.unwrap()[0].schedule, None, "{text}");
+        assert!(matches!(ask(text, &scene()), Answer::Unknown(_)), "{text}");
     }
 }
 
@@ -490,31 +488,28 @@ fn who_passes_is_seen_and_is_in_no_place() {
 }
 
 #[test]
-fn what_nobody_should_do_is_reported_of_those_who_do() {
-    for (text, wanted) in [
-        ("nobody should be in the left parking bay", "person"),
-        ("No dogs should enter the left parking bay at night.", "dog"),
+fn what_nobody_should_do_is_refused() {
+    for text in [
+        "nobody should be in the left parking bay",
+        "No dogs should enter the left parking bay at night.",
+        "tell me: nobody should be in the left parking bay",
     ] {
-        let proposal = proposal(text);
-        assert_eq!(classes(&proposal), serde_json::json!([wanted]), "{text}");
-        let rule = specs(&proposal).remove(0).rules.unwrap().remove(0);
-        assert!(matches!(rule.when, Condition::Enters { .. }), "{text}");
-        assert!(
-            proposal
-                .assumed
-                .iter()
-                .any(|a| a.contains("nothing prevents"))
-        );
+        let answer = ask(text, &scene());
+        assert!(matches!(answer, Answer::Unknown(_)), "{text}: {answer:#?}");
     }
 }
 
 #[test]
-fn what_is_entered_is_a_place_whatever_its_noun() {
+fn what_is_entered_is_a_place_only_by_its_noun() {
+    question(
+        "tell me when someone enters the old shed on camera gate",
+        Missing::Place,
+    );
     for text in [
         "tell me when someone enters the greenhouse on camera gate",
         "tell me when a dog goes into the old tool hut on camera gate",
     ] {
-        question(text, Missing::Place);
+        assert!(matches!(ask(text, &scene()), Answer::Unknown(_)), "{text}");
     }
 }
 
@@ -531,19 +526,16 @@ fn order_means_the_watch_that_can_be_meant() {
         not_running: None,
     });
     let ids: Vec<_> = scene.pipelines.iter().map(|p| p.spec.id.clone()).collect();
-    for (text, meant) in [
-        ("turn it back on", 1),
-        ("stop telling me about dogs", 2),
-        ("stop watching the left parking bay", 2),
-    ] {
+    for (text, meant) in [("turn it back on", 1), ("pause the dog watch", 2)] {
         let changes = proposal_in(text, &scene).changes;
         let changed: Vec<_> = changes.iter().map(Change::pipeline).collect();
         assert_eq!(changed, [&ids[meant]], "{text}");
     }
-    // Both watches see cars, and other things.
+    // A watch may see other classes and places too.
     for text in [
+        "stop telling me about dogs",
         "stop telling me about cars",
-        "stop telling me about cats",
+        "stop watching the left parking bay",
         "tell me when a person enters the red car on camera gate",
     ] {
         assert!(matches!(ask(text, &scene), Answer::Unknown(_)), "{text}");

@@ -160,6 +160,7 @@ fn no_watch_tells_of_a_watch_or_of_the_box() {
         );
         assert!(refused.unseen.is_empty(), "{text}: {refused:?}");
     }
+    proposal_in("critical alarm when a person is at the gate", &scene);
     for (text, thing) in [
         ("tell me when the yard is on fire", "fire"),
         ("tell me when a fox is in the yard", "fox"),

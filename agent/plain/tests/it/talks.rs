@@ -87,10 +87,13 @@ fn what_is_said_behind_an_opening_word_is_added() {
 }
 
 #[test]
-fn direction_is_turned_and_the_other_one_is_not_added() {
+fn direction_is_neither_turned_nor_added() {
     let up = "tell me when a person crosses the horizontal line at 50% upwards on camera gate";
-    assert!(matches!(corrected(up, "the other way"), Answer::Propose(_)));
-    for correction in ["also the other way", "ok and the other direction too"] {
+    for correction in [
+        "the other way",
+        "also the other way",
+        "ok and the other direction too",
+    ] {
         let answer = corrected(up, correction);
         assert!(matches!(answer, Answer::Unknown(_)), "{answer:#?}");
     }
@@ -161,7 +164,7 @@ fn place_called_till_is_no_end_of_a_pause() {
 }
 
 #[test]
-fn place_that_is_named_as_a_watch_is_told_from_it() {
+fn place_that_is_named_as_a_watch_changes_none() {
     let scene = with_pipelines(&["gate", "yard"]);
     let watch = scene.pipelines[1].spec.id.as_str();
     for text in [
@@ -171,9 +174,8 @@ fn place_that_is_named_as_a_watch_is_told_from_it() {
         let Answer::Ask(asked) = ask(text, &scene) else {
             panic!("{text}");
         };
-        assert!(asked.text.contains("is a place on yard"), "{}", asked.text);
         assert!(asked.text.contains(watch), "{}", asked.text);
-        assert_eq!(asked.about, Missing::Meaning, "nothing answers it");
+        assert_eq!(asked.about, Missing::Pipeline);
     }
 }
 
@@ -274,12 +276,7 @@ fn number_or_manner_that_no_rule_tells_is_not_proposed() {
 
 #[test]
 fn how_somebody_stays_is_said_not_to_be_told() {
-    for who in [
-        "somebody is lying",
-        "somebody is sitting",
-        "an unattended bag is",
-        "a bag is left",
-    ] {
+    for who in ["somebody is lying", "somebody is sitting", "a bag is left"] {
         let text = format!("tell me when {who} in the left half on camera gate for 2 minutes");
         let assumed = proposal(&text).assumed.join(" ");
         assert!(assumed.contains("How they are there"), "{text}: {assumed}");

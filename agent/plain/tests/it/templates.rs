@@ -43,7 +43,7 @@ fn refusal_names_the_nearest_template_with_camera_and_class() {
         ),
         (
             "tell me when nobody purple is in the left parking bay for 2 minutes",
-            "unattended --camera CAMERA --zone ZONE",
+            r#"unattended --camera "yard" --zone ZONE"#,
         ),
         (
             "tell me when a purple person enters the left parking bay on camera yard",
