@@ -33,7 +33,6 @@ pub(crate) type SharedKey = (Arc<str>, Arc<str>);
 #[derive(Debug)]
 struct SharedValue {
     value: StoredValue,
-    /// Number of the setting.
     number: u64,
 }
 
@@ -45,10 +44,7 @@ impl SharedMap {
         found.map(|found| found.value.value())
     }
 
-    /// Sets a value.
-    ///
-    /// # Errors
-    /// If the value is too large; nothing has changed then.
+    /// Sets a value. Fails if the value is too large; nothing has changed then.
     pub(crate) fn set(&mut self, key: SharedKey, value: StoredValue) -> Result<(), String> {
         let bytes = bytes_of(&key, &value);
         if bytes > MAX_KEPT_BYTES {
