@@ -1,13 +1,8 @@
 //! Draws anomaly maps.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::draw::Canvas;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::color_maps::{COLOR_MAPS, color_at, stretched};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_heatmap_visualization@v1",

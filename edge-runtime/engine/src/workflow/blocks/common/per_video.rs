@@ -3,9 +3,6 @@
 //! - At most `MAX` states; beyond it, the one used longest ago is evicted.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use crate::workflow::block_api::prelude::*;
 
