@@ -382,7 +382,6 @@ impl<'a> Call<'a> {
         self.read.get(index).is_none_or(|is_read| *is_read)
     }
 
-    /// Sets output `index`.
     pub(crate) fn put(&mut self, index: usize, value: impl Into<Value>) {
         if let Some(slot) = self.out.get_mut(index) {
             *slot = value.into();

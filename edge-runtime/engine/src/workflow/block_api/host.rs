@@ -18,7 +18,6 @@ pub trait Host {
     /// Begins a step of the frame: the calls up to the next step are its.
     fn begin_step(&mut self, _step: &Arc<str>) {}
 
-    /// Detects objects in a picture.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String>;
 
     /// Detects objects in a picture, in the memory of an earlier answer. `found` is empty.
@@ -80,7 +79,6 @@ pub trait Host {
         lacks(model_id, "gaze estimation")
     }
 
-    /// Returns a classifier's features.
     fn features(
         &mut self,
         model_id: &str,
@@ -198,7 +196,6 @@ pub struct RunWanted {
     pub several: bool,
 }
 
-/// Anomaly scores of a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Anomaly {
     /// The higher, the more unusual, on the model's own scale.
@@ -227,13 +224,10 @@ pub struct Gaze {
 pub enum Task {
     #[default]
     Boxes,
-    /// Bounding boxes with masks.
     Masks,
-    /// Bounding boxes with keypoints.
     Keypoints,
     /// Bounding boxes of objects described in text.
     Described,
-    /// Classes of the whole picture.
     Classes,
     /// The embedding of a picture.
     Numbers,
@@ -249,7 +243,6 @@ pub enum Task {
     Prompted,
     Features,
     Anomaly,
-    /// Actions in a run of frames.
     Actions,
 }
 
@@ -299,7 +292,6 @@ impl<'a> ClassNames<'a> {
     }
 }
 
-/// Request of a detection step.
 #[derive(Debug)]
 pub struct DetectRequest<'a> {
     pub step: &'a str,

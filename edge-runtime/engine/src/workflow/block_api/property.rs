@@ -13,9 +13,7 @@ pub(crate) enum Selects {
     Nothing,
     /// Inputs and outputs of steps.
     Anything,
-    /// Only inputs of the workflow.
     Inputs,
-    /// Only outputs of steps.
     Outputs,
     /// Any selector, but only as entries of a list or dictionary.
     Entries,
@@ -111,7 +109,6 @@ impl Property {
         Self::data(name, kinds).or(Default::Null)
     }
 
-    /// A property that must be a literal.
     pub(crate) const fn literal(name: &'static str, shape: Shape) -> Self {
         Self::base(name, shape)
     }
@@ -221,7 +218,6 @@ impl Property {
         Self::literal(name, Shape::Boolean).or(Default::Bool(default))
     }
 
-    /// A text that may be a secret.
     pub(crate) const fn secret(name: &'static str) -> Self {
         Self::value(name, Shape::Text).kinds(&[Kind::Text, Kind::Secret])
     }

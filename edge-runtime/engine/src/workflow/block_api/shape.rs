@@ -16,7 +16,6 @@ pub(crate) enum Shape {
     Selector,
     Any,
     Boolean,
-    /// An integer in this inclusive range.
     Integer(i64, i64),
     /// A number in this inclusive range.
     Number(f64, f64),
@@ -40,7 +39,6 @@ pub(crate) enum Shape {
     StepCases,
     /// The first of these shapes that fits.
     OneOf(&'static [Shape]),
-    /// A value with its own grammar.
     Grammar(Grammar),
 }
 

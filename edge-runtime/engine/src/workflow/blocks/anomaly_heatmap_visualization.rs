@@ -74,7 +74,6 @@ fn unusual(score: f32, threshold: f64) -> f32 {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -106,7 +106,6 @@ fn turned(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -47,7 +47,6 @@ fn run(latest: &mut VecDeque<StoredValue>, call: &mut Call<'_>) -> Result<(), St
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::sync::Arc;
 

@@ -50,7 +50,6 @@ fn set(call: &mut Call<'_>) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;

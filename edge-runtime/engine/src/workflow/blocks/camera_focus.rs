@@ -89,7 +89,6 @@ fn draw_text(canvas: &mut Canvas<'_>, line: &str) {
     text.draw(canvas, Point::new(8.0, 8.0), &[line], 0.0);
 }
 
-/// Overlays that are drawn on the picture.
 #[derive(Debug, Clone, Copy)]
 struct Overlays {
     dark: u8,

@@ -69,7 +69,6 @@ fn embed(call: &mut Call<'_>, family: &str) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

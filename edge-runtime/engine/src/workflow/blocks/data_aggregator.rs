@@ -108,7 +108,6 @@ struct Aggregate {
     wanted: Vec<(String, String)>,
 }
 
-/// Values of the current interval.
 #[derive(Default, Serialize, Deserialize)]
 struct Interval {
     /// One per output.
@@ -333,7 +332,6 @@ fn beside(value: &Value, kept: &Value) -> AggregationError {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

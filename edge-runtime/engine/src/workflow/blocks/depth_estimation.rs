@@ -80,7 +80,6 @@ fn colours(depth: &Array, [width, height]: [u32; 2]) -> RgbPixels {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;

@@ -312,7 +312,6 @@ fn present(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -251,7 +251,6 @@ fn join_keypoints(list: Vec<Detection>, near: f64, score: Mode) -> Vec<Detection
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -2,7 +2,6 @@
 
 use crate::workflow::block_api::prelude::*;
 
-/// Names of points of a detection.
 const POINTS: Shape = Shape::Choice(&[
     "CENTER",
     "CENTER_LEFT",

@@ -90,7 +90,6 @@ fn cover(crop: &ImageValue, d: &Detection, opacity: f64, background: Color) -> I
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

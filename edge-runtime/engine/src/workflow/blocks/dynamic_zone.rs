@@ -30,7 +30,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 /// Maximum steps of the search for a tolerance.
 const MAX_STEPS: u32 = 1000;
-/// Maximum corners of a zone.
 const MAX_CORNERS: i64 = 1000;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

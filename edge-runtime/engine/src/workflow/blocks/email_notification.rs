@@ -160,7 +160,6 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -39,7 +39,6 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

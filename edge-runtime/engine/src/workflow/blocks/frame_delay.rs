@@ -113,7 +113,6 @@ fn run(videos: &mut PerVideo<EarlierValues>, call: &mut Call<'_>) -> Result<(), 
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::sync::Arc;
 

@@ -23,7 +23,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 /// Maximum side of a grid in pixels.
 const MAX_SIDE: i64 = 16_384;
-/// Maximum pictures in a grid.
 const MAX_PICTURES: usize = 1024;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

@@ -49,10 +49,8 @@ const STRATEGIES: [(&str, Average); 3] = [
     ("Sliding Window", Average::Window),
 ];
 
-/// Maximum embeddings of a window.
 const MAX_WINDOW: i64 = 4096;
 
-/// Statistics of earlier embeddings.
 #[derive(Default, Serialize, Deserialize)]
 struct EmbeddingStatistics {
     seen: i64,

@@ -27,7 +27,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::of("video")
 }];
 
-/// Maximum number of embeddings.
 const MAX_EMBEDDINGS: i64 = 4096;
 
 #[derive(Default, Serialize, Deserialize)]

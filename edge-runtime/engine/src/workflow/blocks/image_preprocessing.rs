@@ -108,7 +108,6 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

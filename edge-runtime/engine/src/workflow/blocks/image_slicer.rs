@@ -105,7 +105,6 @@ fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::super::super::tests::bench::{Bench, picture};
     use super::{Kind, Value, starts};

@@ -69,7 +69,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// Outputs masks in run-length encoding.
 fn in_run_lengths(model: &Model, call: &mut Call<'_>) -> Result<(), String> {
     model.run(call)?;
     if let Some(Value::Detections(all)) = call.out.get(1) {

@@ -38,7 +38,6 @@ fn run(log: &mut Log, call: &mut Call<'_>) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

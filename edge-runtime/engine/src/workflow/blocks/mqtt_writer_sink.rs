@@ -61,7 +61,6 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     }
 }
 
-/// Makes the message from the properties.
 fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
     let port = call.integer_in(arg!("port"), 1..=u16::MAX.into())?;
     let qos = call.integer(arg!("qos"))?;
@@ -91,7 +90,6 @@ fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
     use watchkeeper_contract::effect::Sealed;

@@ -71,7 +71,6 @@ fn run(videos: &mut PerVideo<VecDeque<SeenPicture>>, call: &mut Call<'_>) -> Res
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

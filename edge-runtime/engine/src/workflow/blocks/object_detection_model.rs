@@ -119,7 +119,6 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Creates a step for a task.
     pub(super) fn for_task(task: Task) -> Self {
         Self {
             task,
@@ -206,7 +205,6 @@ pub(super) fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_c
     }
 }
 
-/// Drops keypoints with a score below `least`.
 fn keep_keypoints(found: &mut Detections, least: f64) {
     for d in &mut found.boxes {
         if let Some(extra) = d.extra.as_deref_mut()

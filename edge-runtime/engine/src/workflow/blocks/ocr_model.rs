@@ -96,7 +96,6 @@ fn read(call: &mut Call<'_>, named: fn(Known<'_>) -> Option<String>) -> Result<(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -103,7 +103,6 @@ fn run(videos: &mut PerVideo<TrackedPaths>, call: &mut Call<'_>) -> Result<(), S
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;

@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

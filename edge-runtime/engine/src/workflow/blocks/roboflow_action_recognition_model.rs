@@ -229,7 +229,6 @@ impl Video {
             .collect()
     }
 
-    /// Adds the actions of a run.
     fn note(&mut self, run: &[Sample], happens: Vec<ClassScore>, wanted: &RunWanted) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return;
@@ -308,7 +307,6 @@ fn small(rgb: &Arc<RgbPixels>, longest: u32) -> Arc<RgbPixels> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

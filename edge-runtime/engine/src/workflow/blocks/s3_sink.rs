@@ -84,7 +84,6 @@ impl OpenObject {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

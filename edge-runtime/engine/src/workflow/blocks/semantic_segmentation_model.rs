@@ -49,7 +49,6 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

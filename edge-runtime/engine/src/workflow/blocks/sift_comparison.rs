@@ -175,7 +175,6 @@ fn beside(left: &ImageValue, right: &Arc<ImageValue>, lines: Vec<(Point, Point)>
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

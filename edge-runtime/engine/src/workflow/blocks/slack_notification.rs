@@ -35,7 +35,6 @@ fn post(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> 
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -84,7 +84,6 @@ fn cut(cuts: &mut u64, call: &mut Call<'_>, in_shares: bool) -> Result<(), Strin
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

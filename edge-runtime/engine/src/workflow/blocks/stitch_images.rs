@@ -29,7 +29,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::of("transformation")
 }];
 
-/// Maximum pixels of the result.
 const MAX_PIXELS: f64 = 16e6;
 /// Ratio test: a match counts if its distance is below this share of the second nearest.
 const RATIO: f64 = 0.75;
@@ -123,7 +122,6 @@ fn joined(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -34,7 +34,6 @@ fn run(call: &mut Call<'_>, operations: &BTreeMap<String, Chain>) -> Result<(), 
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -44,7 +44,6 @@ fn tiles(written: Option<&Json>) -> Result<Tiles, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;

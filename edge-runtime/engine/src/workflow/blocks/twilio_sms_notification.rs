@@ -100,7 +100,6 @@ fn sms(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -91,7 +91,6 @@ fn velocity(last: Option<Last>, at: Point, time_s: f64) -> Point {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -140,7 +140,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..sink::BASE
 }];
 
-/// An event ready to be written.
 struct Event {
     id: String,
     bundle: FileBundle,
@@ -339,6 +338,5 @@ fn classifications(prediction: &Json) -> Vec<Json> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 #[path = "vision_event_bundle/tests.rs"]
 mod tests;

@@ -157,7 +157,6 @@ fn several(said: &Json, classes: &[String]) -> Option<Entries> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -408,6 +408,5 @@ fn md5_number(name: &str) -> i64 {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 #[path = "vlm_as_detector/tests.rs"]
 mod tests;

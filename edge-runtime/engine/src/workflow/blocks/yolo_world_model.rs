@@ -67,7 +67,6 @@ fn names(call: &Call<'_>) -> Result<Vec<String>, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

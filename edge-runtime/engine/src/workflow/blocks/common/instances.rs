@@ -146,7 +146,6 @@ impl Instances {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::*;
     use crate::workflow::block_api::stateful;

@@ -80,7 +80,6 @@ impl<T, const MAX: usize> PerVideo<T, MAX> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::{Arc, MAX_VIDEOS, PerVideo};
 

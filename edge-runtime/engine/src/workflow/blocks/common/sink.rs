@@ -18,7 +18,6 @@ pub(crate) const BASE: Manifest = Manifest {
     ..Manifest::of("sink")
 };
 
-/// Outputs of most sinks.
 pub(crate) const OUTPUTS: &[Output] = &[
     Output::new("error_status", &[Kind::Boolean]),
     Output::new("throttling_status", &[Kind::Boolean]),
@@ -324,7 +323,6 @@ pub(crate) struct Log {
     entries: i64,
 }
 
-/// Entry to write next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The text, ending in a line break.
@@ -414,7 +412,6 @@ fn without_head(table: &str) -> &str {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::Log;
 

@@ -81,7 +81,6 @@ pub(crate) fn cut(text: String, most: usize) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
     use watchkeeper_contract::effect::Effect;
