@@ -6,6 +6,8 @@
 //!
 //! Boxes, tracks and pixels are in `watchkeeper-vision`.
 
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a failing test may panic"))]
+
 pub mod deploy;
 pub mod rules;
 pub mod templates;

@@ -62,7 +62,6 @@ fn means(picture: &Picture, sample: impl Fn(usize, usize) -> Option<u8>) -> Vec<
     sums.into_iter().map(|sum| f32::from(sum) / count).collect()
 }
 
-/// The luma of a picture.
 struct Luma<'p> {
     plane: Plane<'p>,
     /// Bytes of a pixel, and the place of its luma in them.

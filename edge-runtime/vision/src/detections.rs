@@ -89,7 +89,6 @@ pub struct Extra {
     pub place: Option<Arc<Place>>,
     /// Pixels of the object, from instance segmentation.
     pub mask: Option<Arc<Mask>>,
-    /// Keypoints of the object.
     pub keypoints: Option<Arc<[Keypoint]>>,
     /// Other properties by serialised name; ordered, so that output is deterministic.
     pub data: BTreeMap<Arc<str>, serde_json::Value>,
@@ -99,7 +98,6 @@ pub struct Extra {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     pub parent: Origin,
-    /// Id of the root picture.
     pub root_id: Arc<str>,
     pub root: Origin,
 }
@@ -153,7 +151,6 @@ impl Detection {
         self.extra_mut().data.insert(Arc::from(name), value.into());
     }
 
-    /// Sets the pixels of the object.
     pub fn set_mask(&mut self, pixels: Bitmap) {
         self.extra_mut().mask = Some(Arc::new(Mask::Bitmap(pixels)));
     }
@@ -207,7 +204,6 @@ fn shift(point: &mut serde_json::Value, by: [f64; 2]) {
     }
 }
 
-/// The detections of one frame.
 #[derive(Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Detections {
     /// In the model's order.

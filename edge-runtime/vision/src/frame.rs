@@ -92,7 +92,6 @@ impl ColorMatrix {
     }
 }
 
-/// One plane of a picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Plane<'a> {
     /// Samples, `stride` bytes per row; the last row may be shorter.

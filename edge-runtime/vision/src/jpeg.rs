@@ -25,7 +25,6 @@ pub enum JpegError {
         width: u32,
         height: u32,
     },
-    /// The quality is not 1 to 100.
     #[error("jpeg quality {quality} does not fit; allowed is 1 to 100")]
     Quality { quality: u8 },
     /// The encoder failed, for example for a picture of zero width.
@@ -197,7 +196,6 @@ pub fn encode_bytes(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 mod tests {
     use std::sync::Arc;
 

@@ -5,6 +5,8 @@
 //! - Nothing here reads a clock, performs I/O, spawns a thread or draws random numbers.
 //! - Coordinates are pixels from the upper left corner, unless an item says otherwise.
 
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a failing test may panic"))]
+
 pub mod analytics;
 pub mod cells;
 pub mod detections;

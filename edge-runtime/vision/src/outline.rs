@@ -182,11 +182,9 @@ fn straightened(polygon: &[Point], limit: f64) -> Vec<Point> {
     let mut i = 0;
     while i < kept.len() && kept.len() > 2 {
         let count = kept.len();
-        let (a, p, b) = (
-            kept[(i + count - 1) % count],
-            kept[i],
-            kept[(i + 1) % count],
-        );
+        let a = kept[(i + count - 1) % count];
+        let p = kept[i];
+        let b = kept[(i + 1) % count];
         let (dx, dy) = (b.x - a.x, b.y - a.y);
         let distance = ((p.x - a.x) * dy - (p.y - a.y) * dx).abs();
         let goes_on = (p.x - a.x) * (b.x - p.x) + (p.y - a.y) * (b.y - p.y) >= 0.0;
@@ -200,7 +198,6 @@ fn straightened(polygon: &[Point], limit: f64) -> Vec<Point> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use proptest::prelude::*;
 

@@ -33,7 +33,6 @@ pub const MAX_METADATA_BYTES: u64 = 8 << 20;
 /// Maximum size in bytes of a decoded picture, in the file's own pixel format.
 pub const MAX_DECODED_BYTES: u64 = 256 << 20;
 
-/// Why a picture file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PictureFileError {
     /// The file is damaged, or of another format.
@@ -167,7 +166,6 @@ fn is_complete_jpeg(file: &[u8]) -> bool {
     false
 }
 
-/// Whether a PNG has its last chunk.
 fn is_complete_png(file: &[u8]) -> bool {
     const SIGNATURE: usize = 8;
     let mut rest = file.get(SIGNATURE..).unwrap_or_default();
@@ -249,7 +247,6 @@ fn jpeg_luma(file: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use image::codecs::png::PngEncoder;
     use image::{ExtendedColorType, ImageEncoder as _};

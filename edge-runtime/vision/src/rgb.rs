@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A packed RGB picture.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RgbPixels {
     pub width: u32,

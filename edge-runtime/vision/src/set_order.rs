@@ -8,7 +8,6 @@
 //! Each number that goes in comes out once. The order depends only on the numbers and the batches
 //! in which they came.
 
-/// Value of an empty slot.
 const EMPTY: usize = usize::MAX;
 /// Slots of a new table; sizes are powers of two.
 const MIN_SLOTS: usize = 8;
@@ -65,11 +64,9 @@ impl Union {
     }
 }
 
-/// The hash table of a set.
 #[derive(Debug, Clone, Default)]
 struct Table {
     places: Vec<usize>,
-    /// Number of used slots.
     used: usize,
     /// The slots before growing, kept for their memory.
     grown: Vec<usize>,
@@ -92,7 +89,6 @@ impl Table {
         used * 5 >= (self.places.len() - 1) * 3
     }
 
-    /// Inserts a new number.
     fn insert(&mut self, number: usize) {
         insert(&mut self.places, number);
         self.used += 1;

@@ -106,7 +106,6 @@ fn averaged(plane: Plane<'_>, samples: usize, from: [usize; 2], to: [usize; 2]) 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 mod tests {
     use crate::frame::{ColorMatrix, Colorimetry};
     use image::{GrayImage, imageops};

@@ -68,7 +68,6 @@ impl fmt::Display for Tiles {
     }
 }
 
-/// A tile of a picture, in its pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tile {
     /// Upper left corner, even.
@@ -111,7 +110,6 @@ impl Tiles {
 
     /// Returns the tiles of a picture for a network with an input of this size, row by row. Empty
     /// for a picture that is not larger than one tile.
-    #[must_use]
     pub fn of(self, picture: [u32; 2], input: [u32; 2]) -> Vec<Tile> {
         let [columns, rows] = match self {
             Self::Auto => auto_grid(picture, input),
@@ -182,7 +180,6 @@ fn spans(side: u32, count: u32) -> Vec<[u32; 2]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
     use proptest::prelude::*;
 
     use super::*;

@@ -9,7 +9,6 @@ use watchkeeper_vision::geometry::Point;
 use crate::workflow::Overlay;
 
 /// Checks each line and zone of a workflow against a picture of `size` in pixels.
-#[must_use]
 pub fn outside(overlays: &[Overlay], size: [u32; 2]) -> Vec<PipelineWarning> {
     overlays
         .iter()

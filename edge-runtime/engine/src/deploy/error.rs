@@ -5,7 +5,6 @@ use watchkeeper_contract::workflow::WorkflowError;
 
 use crate::rules::RuleError;
 
-/// An error in a pipeline specification.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SpecError {
     #[error("the workflow does not compile: {}{}", .0.message, place(.0))]
@@ -17,7 +16,6 @@ pub enum SpecError {
         field: String,
         /// The value found; absent if it is missing.
         value: Option<String>,
-        /// The engine's error.
         error: Box<WorkflowError>,
     },
     /// A workflow input that no camera supplies.
@@ -26,7 +24,6 @@ pub enum SpecError {
          run; compute the value in the workflow, as a detection step computes predictions"
     )]
     Unsupplied(String),
-    /// A model is named, but the workflow has no detection step.
     #[error(
         "model {0:?} has no effect, because the workflow has no detection step; leave it out or \
          add one"
@@ -39,10 +36,8 @@ pub enum SpecError {
     /// A number of the detection mode is out of range.
     #[error("{field} is {seconds}; use seconds between 0 (excluded) and 86400")]
     Detect { field: &'static str, seconds: f64 },
-    /// `stop_after_s` is not a positive number.
     #[error("stop_after_s is {0}; use a number of seconds over 0, or leave it out")]
     StopAfter(f64),
-    /// `target_fps` is out of range.
     #[error("target_fps is {0}; use frames a second over 0 and up to 1000, or leave it out")]
     TargetFps(f64),
 }

@@ -178,7 +178,6 @@ fn unknown_labels(plan: &Plan, mut labels: Vec<String>, knows_classes: bool) -> 
     unknown.map(Box::new).map(SpecError::Rule).collect()
 }
 
-/// Returns the error if the model lacks what the step needs.
 fn unsupported_task(
     step: &DetectionStep,
     model: &str,
@@ -253,5 +252,4 @@ fn ineffective_filter(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests;

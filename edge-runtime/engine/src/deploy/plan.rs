@@ -14,12 +14,13 @@ use super::error::SpecError;
 use crate::rules::{
     Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
 };
-use crate::workflow::{self, BOXES, CODES, Compiled, InvalidParameter, Kind, KindSet, SlotId};
+use crate::workflow::{
+    self, ANY_DETECTIONS, CODES, Compiled, InvalidParameter, Kind, KindSet, SlotId,
+};
 
 #[derive(Debug)]
 pub struct Plan {
     pub compiled: Compiled,
-    /// The rules in force.
     pub rules: RuleSet,
     /// The rules as specified or derived.
     pub rule_specs: Vec<RuleSpec>,
@@ -29,9 +30,7 @@ pub struct Plan {
     pub needs: Vec<(SlotId, NeedKind)>,
     /// Line counters: step name, slot of `count_in`, slot of `count_out`.
     pub lines: Vec<(String, SlotId, SlotId)>,
-    /// Output slots of the trackers.
     pub tracked: Vec<SlotId>,
-    /// Models of detection steps.
     pub models: Vec<String>,
     /// Models of other steps.
     pub asked: Vec<String>,
@@ -188,11 +187,9 @@ fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
 
 fn selector_kind(kinds: KindSet) -> SelectorKind {
     const NUMBERS: [Kind; 3] = [Kind::Integer, Kind::Float, Kind::FloatZeroToOne];
-    let (boxes, number, boolean) = (
-        BOXES.iter().chain(&CODES).any(|k| kinds.has(*k)),
-        NUMBERS.iter().any(|k| kinds.has(*k)),
-        kinds.has(Kind::Boolean),
-    );
+    let boxes = ANY_DETECTIONS.iter().chain(&CODES).any(|k| kinds.has(*k));
+    let number = NUMBERS.iter().any(|k| kinds.has(*k));
+    let boolean = kinds.has(Kind::Boolean);
     let is_text = kinds.has(Kind::Text);
     match (boxes, number, boolean) {
         _ if kinds.has(Kind::Any) => SelectorKind::Any,
@@ -219,7 +216,6 @@ fn check_detect_mode(spec: &PipelineSpec) -> Result<(), SpecError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use serde_json::{Value, json};
 

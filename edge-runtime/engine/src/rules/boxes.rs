@@ -20,7 +20,6 @@ pub(super) struct BoxOrder {
 }
 
 impl BoxOrder {
-    /// Sorts the boxes of a frame.
     pub(super) fn sort(&mut self, detections: &Detections) {
         let boxes = &detections.boxes;
         self.places.clear();
@@ -55,7 +54,6 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Returns the value of a need.
     pub(super) fn value(&self, need: usize) -> NeedValue<'a> {
         (self.values)(need)
     }
@@ -99,7 +97,6 @@ impl<'a> Boxes<'a> {
         self.boxes.get(*self.order.places.get(rank)?)
     }
 
-    /// Returns the best box of a track.
     pub(super) fn of_track(self, track: TrackId) -> Option<&'a Detection> {
         let tracked = &self.order.tracked;
         let at = tracked.binary_search_by_key(&track, |(track, _)| *track);

@@ -27,7 +27,6 @@ const TOLERANCE: f64 = 1e-10;
 
 /// Fits a calibration to raw confidences and whether their events were approved; `None` without
 /// enough answers of both kinds.
-#[must_use]
 pub fn fit(answers: impl IntoIterator<Item = (f64, bool)>) -> Option<Calibration> {
     let answers = answers.into_iter().filter(|(raw, _)| raw.is_finite());
     let mut points: Vec<Point> = answers
@@ -58,7 +57,6 @@ pub fn fit(answers: impl IntoIterator<Item = (f64, bool)>) -> Option<Calibration
 }
 
 /// Returns the calibrated confidence, `0.0..=1.0`.
-#[must_use]
 pub fn apply(calibration: &Calibration, raw: f64) -> f64 {
     let Calibration { slope, offset, .. } = calibration;
     round(logistic(slope * logit(raw) + offset).clamp(0.0, 1.0))
@@ -139,7 +137,6 @@ fn newton_step(points: &[Point], [slope, offset]: [f64; 2], moves_slope: bool) -
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use proptest::prelude::*;
 

@@ -24,13 +24,11 @@ pub const MAX_CHANNELS: usize = 8;
 /// Maximum number of classes in one rule; more than any model has.
 pub const MAX_CLASSES: usize = 2000;
 
-/// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {value:?}: {message}")]
 pub struct RuleError {
     /// Path of the field, such as `rules[2].when.zone`.
     pub field: String,
-    /// The value found there.
     pub value: String,
     pub message: String,
     /// Accepted values, if they can be listed.
@@ -105,7 +103,6 @@ pub(crate) fn unknown_classes(specs: &[RuleSpec], known: &[String], why: &str) -
 }
 
 /// Returns the channels in rules that the configuration lacks.
-#[must_use]
 pub fn unknown_channels(specs: &[RuleSpec], known: &[ChannelId]) -> Vec<RuleError> {
     let allowed: Vec<String> = known.iter().map(ToString::to_string).collect();
     let named = specs.iter().enumerate().flat_map(|(rule, spec)| {

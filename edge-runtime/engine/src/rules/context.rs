@@ -126,7 +126,6 @@ impl RuleContext {
 pub(super) struct Subject<'a> {
     /// Track by which the object is named: its first one.
     pub(super) track: TrackId,
-    /// Its track now.
     latest_track: TrackId,
     /// Statistics of its track with the most sightings.
     pub(super) record: Option<&'a Record>,

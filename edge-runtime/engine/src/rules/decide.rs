@@ -14,7 +14,6 @@ use super::calibration;
 use super::evidence::{EvidenceItem, round};
 
 /// Returns the weighted mean confidence of a chain.
-#[must_use]
 pub fn confidence(chain: &[EvidenceItem]) -> f64 {
     let weight: f64 = chain.iter().map(EvidenceItem::weight).sum();
     if weight > 0.0 {
@@ -25,8 +24,6 @@ pub fn confidence(chain: &[EvidenceItem]) -> f64 {
     }
 }
 
-/// Returns the verdict for a confidence.
-#[must_use]
 pub fn verdict(confidence: f64, gates: &Gates) -> Verdict {
     match confidence {
         c if c >= gates.act => Verdict::Act,
@@ -49,7 +46,6 @@ fn gate(verdict: Verdict, gates: &Gates) -> (&'static str, f64) {
 }
 
 /// Returns the decision and its reason.
-#[must_use]
 pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
     let confidence = confidence(chain);
     let verdict = verdict(confidence, gates);
@@ -85,7 +81,6 @@ pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
 /// Decides by the calibrated confidence what follows from an event. Whether there is an event the
 /// evidence alone decides, because people answer about events only. The verdict of a critical rule
 /// is at least that of the evidence.
-#[must_use]
 pub fn calibrate(
     decision: Decision,
     gates: &Gates,

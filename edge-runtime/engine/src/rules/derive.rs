@@ -12,7 +12,6 @@ pub const STAY_S: f64 = 5.0;
 ///
 /// The arguments are names of steps. Rules are named after their step: `door`, `desk-enters`,
 /// `desk-stays`; `appears` is the first tracker's, `appears-NAME` that of any other.
-#[must_use]
 pub fn derive(lines: &[String], zones: &[String], trackers: &[String]) -> Vec<RuleSpec> {
     let mut rules: Vec<RuleSpec> = lines
         .iter()

@@ -90,37 +90,30 @@ impl EvidenceItem {
     }
 
     /// The observation that an object was up to `depth` extents of its box before the line.
-    #[must_use]
     pub fn crossing_depth(depth: f64) -> Self {
         Observation::CrossingDepth.item(saturate(depth, 0.1), [depth, 0.0])
     }
 
     /// The observation how well a track was seen in its latest frames, compared with its best one.
-    #[must_use]
     pub fn recent_score(record: &Record) -> Self {
         let (recent, best) = (record.recent_score, record.best_score);
         Observation::RecentScore.item(recent / best, [recent, best])
     }
 
     /// Returns the confidence, `0.0..=1.0`.
-    #[must_use]
     pub fn confidence(&self) -> f64 {
         self.confidence
     }
 
-    #[must_use]
     pub fn weight(&self) -> f64 {
         self.observation.form().1
     }
 
-    /// Returns the name used in records.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.observation.form().0
     }
 
     /// Formats the item for a record: its numbers in words, and as data.
-    #[must_use]
     pub fn evidence(&self) -> Evidence {
         let [a, b] = self.numbers;
         let note = match self.observation {
@@ -150,7 +143,6 @@ impl EvidenceItem {
 }
 
 /// Rounds a confidence or weight to four digits.
-#[must_use]
 pub fn round(v: f64) -> f64 {
     (v * 1e4).round() / 1e4
 }
@@ -161,7 +153,6 @@ pub fn round(v: f64) -> f64 {
 /// survived the threshold and suppression is right far more often than half the time, one at 0.9
 /// hardly more often than one at 0.8. The square root is the plainest curve of that shape: 0.25 →
 /// 0.50, 0.50 → 0.71, 0.80 → 0.89.
-#[must_use]
 pub fn calibrate(score: f64) -> f64 {
     score.clamp(0.0, 1.0).sqrt()
 }
@@ -171,8 +162,6 @@ fn saturate(value: f64, half: f64) -> f64 {
     1.0 - 0.5f64.powf(value.max(0.0) / half)
 }
 
-/// Returns the evidence for an event about one track.
-#[must_use]
 pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
     let (best, mean) = (record.best_score, record.mean_score());
     let age = record.age_s();
@@ -195,7 +184,6 @@ pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
 }
 
 /// Returns the evidence for an event about a count of boxes with `scores`, compared with `bound`.
-#[must_use]
 pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<EvidenceItem> {
     let n = scores.len() as f64;
     let excess = (n - bound).abs();
@@ -215,7 +203,6 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<EvidenceItem> {
 }
 
 /// Returns the evidence for an event about a workflow value; a number comes with its bound.
-#[must_use]
 pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<EvidenceItem> {
     let mut chain = vec![
         Observation::WorkflowValue.item(1.0, [0.0; 2]),
@@ -230,7 +217,6 @@ pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<Evidence
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
     use crate::rules::decide::decide;

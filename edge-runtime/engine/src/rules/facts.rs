@@ -2,7 +2,6 @@
 //!
 //! - Not here: reading it from a plan (`workflow::plan::facts`), checking rules (`check`).
 
-/// Facts about the workflow that rules refer to.
 pub struct WorkflowFacts<'a> {
     pub lines: Vec<StepFacts>,
     pub zones: Vec<StepFacts>,
@@ -22,7 +21,6 @@ pub struct StepFacts {
     pub detections: Option<String>,
 }
 
-/// Kind of a selector's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectorKind {
     Detections,

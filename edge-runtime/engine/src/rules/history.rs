@@ -12,7 +12,6 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::numbers::mix;
 use watchkeeper_vision::track::SmoothClock;
 
-/// Maximum number of tracks.
 pub const MAX_TRACKS: usize = 2048;
 /// Maximum number of classes counted for a track.
 const MAX_CLASSES: usize = 8;
@@ -133,25 +132,21 @@ impl Record {
         }
     }
 
-    #[must_use]
     pub fn mean_score(&self) -> f64 {
         self.score_sum / self.seen as f64
     }
 
     /// Returns the fraction of frames with a sighting, from the first to the latest one.
-    #[must_use]
     pub fn continuity(&self) -> f64 {
         self.seen as f64 / (self.last_round - self.first_round + 1) as f64
     }
 
     /// Returns the seconds from the first to the latest sighting.
-    #[must_use]
     pub fn age_s(&self) -> f64 {
         self.last_s - self.first_s
     }
 
     /// Returns the class of most boxes; of equally frequent ones the alphabetically first.
-    #[must_use]
     pub fn label(&self) -> &str {
         let most = self
             .votes
@@ -252,14 +247,12 @@ impl History {
         recent.map(|record| record.frame)
     }
 
-    #[must_use]
     pub fn get(&self, track: TrackId) -> Option<&Record> {
         self.tracks.get(track)
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -22,7 +22,6 @@ use super::plan::{LevelWatch, Question};
 /// Maximum number of tracks in an event about a count.
 const MAX_LISTED: usize = 32;
 
-/// The condition as read from one frame.
 #[derive(Debug, Default)]
 struct Reading {
     holds: bool,
@@ -127,7 +126,6 @@ impl Level {
         is_under && now && clock - *self.broken_s.get_or_insert(clock) >= LEAST_DWELL_S
     }
 
-    /// Ends the event or the candidate.
     pub(super) fn end(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>, why: &str) {
         let Some(since) = self.since_s.take() else {
             return;

@@ -51,7 +51,6 @@ pub(super) enum Suppressed {
     Weak,
     /// The rule or the track is cooling down.
     Cooling,
-    /// The schedule is inactive.
     Inactive,
     /// More evidence may follow.
     Settling,

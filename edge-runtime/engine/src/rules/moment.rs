@@ -62,7 +62,6 @@ pub struct Need {
     pub kind: NeedKind,
 }
 
-/// Kind of a need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NeedKind {
     Detections,

@@ -71,7 +71,6 @@ pub(super) struct ReadingNeeds {
     pub(super) text: Option<usize>,
 }
 
-/// The compiled rules of a pipeline.
 #[derive(Debug)]
 pub(super) struct RulePlan {
     pub(super) needs: Vec<Need>,

@@ -17,7 +17,6 @@ const KEPT_S: f64 = 3.0;
 /// Member of a box's data that holds the text of a code.
 const CODE_TEXT: &str = "data";
 
-/// Readings of the last seconds.
 #[derive(Debug)]
 pub(super) struct Readings {
     needs: ReadingNeeds,

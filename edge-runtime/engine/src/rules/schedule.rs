@@ -6,7 +6,6 @@ use watchkeeper_contract::rule::{Schedule, Weekday, end_minute, minute_of_day};
 
 use super::moment::LocalTime;
 
-/// A parsed schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ActiveSchedule {
     days: Vec<Weekday>,
@@ -40,7 +39,6 @@ impl ActiveSchedule {
 }
 
 /// Returns whether a schedule is active; `None` if one of its times is invalid.
-#[must_use]
 pub fn is_awake(schedule: &Schedule, local: LocalTime) -> Option<bool> {
     ActiveSchedule::new(schedule)
         .ok()
@@ -53,7 +51,6 @@ fn before(day: Weekday) -> Weekday {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
 

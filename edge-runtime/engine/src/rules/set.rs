@@ -26,7 +26,6 @@ use super::stays::Stays;
 #[derive(Debug)]
 pub struct RuleSet {
     needs: Vec<Need>,
-    /// Order of the boxes of each need.
     orders: Vec<BoxOrder>,
     groups: Vec<Vec<usize>>,
     histories: Vec<History>,
@@ -75,13 +74,11 @@ impl RuleSet {
     }
 
     /// Returns the workflow values that [`observe`](Self::observe) asks for, by their number.
-    #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
     }
 
     /// Returns the longest `before_s` of the rules' clips, in seconds; `None` without clips.
-    #[must_use]
     pub fn pre_roll_s(&self) -> Option<f64> {
         self.pre_roll_s
     }
@@ -221,20 +218,17 @@ impl RuleSet {
     }
 
     /// Number of candidates with too little evidence.
-    #[must_use]
     pub fn discarded(&self) -> u64 {
         self.rules.iter().map(Rule::discarded).sum()
     }
 
     /// Numbers of other candidates that made no event.
-    #[must_use]
     pub fn suppressed(&self) -> SuppressedCounts {
         let each = self.rules.iter().map(Rule::suppressed);
         each.fold(SuppressedCounts::default(), |sum, counts| sum + counts)
     }
 
     /// How often an object was ignored because too many were in a zone or picture at once.
-    #[must_use]
     pub fn unwatched(&self) -> u64 {
         self.stays.iter().map(|s| s.visits.unwatched()).sum()
     }

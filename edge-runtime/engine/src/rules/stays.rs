@@ -21,7 +21,6 @@ pub(super) struct StayScope {
     pub(super) inside: usize,
 }
 
-/// A scope with its stays.
 #[derive(Debug)]
 pub(super) struct Stays {
     scope: StayScope,

@@ -31,7 +31,6 @@ pub(super) struct TrackRule {
 /// State of a stay that a rule follows.
 #[derive(Debug)]
 struct Followed {
-    /// Track with the most sightings.
     best_track: TrackId,
     /// Why the rule does not accept the object; `None` once it has accepted it.
     refused: Option<Suppressed>,
@@ -66,7 +65,6 @@ impl Followed {
 enum Missed {
     /// An earlier stay of the track, or the stay in another process, made the event.
     Known,
-    /// The schedule was inactive.
     Inactive,
 }
 

@@ -12,7 +12,6 @@ use crate::workflow::{details, validate};
 pub const STEP_PREFIX: &str = "watchkeeper-draw";
 
 /// Adds drawing steps, if the workflow has none.
-#[must_use]
 pub fn with_drawing(workflow: Value) -> Value {
     match draw(&workflow) {
         Some(drawn) if validate(&drawn).ok => drawn,
@@ -126,7 +125,6 @@ fn image_input(workflow: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
     use super::*;
 
     fn counting() -> Value {

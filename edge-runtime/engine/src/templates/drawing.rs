@@ -37,7 +37,6 @@ pub fn line(name: &str, ends: &Value) -> Value {
     })
 }
 
-/// Tints bounding boxes.
 pub fn tints(predictions: &str, color_axis: &str) -> Value {
     json!({
         "type": "roboflow_core/color_visualization@v1",

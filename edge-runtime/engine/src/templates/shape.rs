@@ -9,7 +9,6 @@ use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::has_crossing_sides;
 
-/// Steps of the built workflow.
 const STEPS: [&str; 7] = [
     "detect", "region", "tracker", "tints", "boxes", "labels", "traces",
 ];
@@ -185,7 +184,6 @@ fn area(points: &[[f64; 2]]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
     use proptest::prelude::*;
 
     use super::*;

@@ -24,7 +24,6 @@ const REGION: &str = "region";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
 pub const IOU: f64 = 0.45;
 
-/// Specification of a watch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Watch {
     /// Classes to detect; empty for all.
@@ -33,7 +32,6 @@ pub struct Watch {
     pub zones: Vec<NamedZone>,
     /// Minimum score of a detection.
     pub confidence: Option<f64>,
-    /// Counts to add to the results.
     pub counts: Vec<NamedCount>,
     /// Tiles to examine besides the whole picture; absent: none.
     pub tiles: Option<Tiles>,
@@ -294,7 +292,6 @@ pub fn named_classes(workflow: &Value) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
     use super::*;
 
     fn watch(lines: &[&str], zones: &[&str], classes: &[&str]) -> Watch {

@@ -34,6 +34,7 @@ pub use block_api::host::{
     Anomaly, ClassNames, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask,
     RunWanted, Task, Writing,
 };
+pub(crate) use block_api::property::ANY_DETECTIONS;
 pub use block_api::shape::MAX_POINTS;
 pub use catalogue::entries::{
     FamilyState, UnsupportedFamily, catalogue, details, families, missing, models_of_block,
@@ -51,8 +52,8 @@ pub use language::selector::Selector;
 pub use plan::compiled::{Compiled, Overlay, SlotId};
 pub use plan::empty_zones::EmptyZone;
 pub(crate) use plan::empty_zones::has_crossing_sides;
+pub(crate) use plan::facts::CODES;
 pub use plan::facts::DetectionStep;
-pub(crate) use plan::facts::{BOXES, CODES};
 pub use run::batch::RuntimeInput;
 pub use run::execution::{Execution, RunReport};
 pub use run::input::InvalidParameter;

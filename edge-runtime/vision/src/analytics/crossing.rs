@@ -26,7 +26,6 @@ use crate::geometry::{Anchor, BBox, Point};
 
 /// Name of the property of a box that holds [`Crossing::depth`].
 pub const CROSSING_DEPTH: &str = "crossing_depth";
-/// Bound of the remembered objects.
 const MAX_OBJECTS: usize = 4096;
 /// Half of the dead band, in extents.
 const NEAR: f64 = 0.1;
@@ -77,7 +76,6 @@ pub struct Crossed {
     pub crossed_out: Vec<Crossing>,
 }
 
-/// A crossing of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crossing {
     /// The latest box; held if it is of an earlier frame.
@@ -123,7 +121,6 @@ struct Path {
     through: Option<f64>,
     /// Distance of the point at first sight, in pixels.
     first: f64,
-    /// The latest point.
     at: Point,
     /// Distance of the latest point, in pixels; positive on the side [`Side::Out`].
     distance: f64,
@@ -162,7 +159,6 @@ struct Sight {
 
 impl CrossingCounter {
     /// A line in pixels, crossed by this point of a box. A line of length 0 counts nothing.
-    #[must_use]
     pub fn new(start: Point, end: Point, anchor: Anchor) -> Self {
         Self {
             line: Line { start, end, anchor },
@@ -174,20 +170,14 @@ impl CrossingCounter {
         }
     }
 
-    /// Number of crossings in.
-    #[must_use]
     pub fn count_in(&self) -> u64 {
         self.count_in
     }
 
-    /// Number of crossings out.
-    #[must_use]
     pub fn count_out(&self) -> u64 {
         self.count_out
     }
 
-    /// The crossings of the latest frame.
-    #[must_use]
     pub fn crossed(&self) -> &Crossed {
         &self.crossed
     }

@@ -18,7 +18,6 @@ pub const GRACE_S: f64 = 2.0;
 /// interval; the half tolerates jitter.
 const INTERVALS: f64 = 3.5;
 
-/// The grace of a stream of frames.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Grace {
     least_s: f64,
@@ -27,7 +26,6 @@ pub struct Grace {
 
 impl Grace {
     /// A grace of at least `least_s` seconds.
-    #[must_use]
     pub fn new(least_s: f64) -> Self {
         Self {
             least_s: least_s.max(0.0),
@@ -36,7 +34,6 @@ impl Grace {
     }
 
     /// Usual seconds between two frames; `None` before the second frame.
-    #[must_use]
     pub fn usual_s(&self) -> Option<f64> {
         self.cadence.usual_s()
     }

@@ -14,7 +14,6 @@ use crate::analytics::recent::Recent;
 use crate::detections::Detections;
 use crate::geometry::{Anchor, Point};
 
-/// Bound of the remembered tracks.
 const MAX_TRACKS: usize = 4096;
 /// Frames for which the side of an unseen track is remembered: that of Roboflow's block, which
 /// misses objects that vanish on one side and reappear on the other.
@@ -42,7 +41,6 @@ pub struct Crossings {
     pub crossed_out: Vec<usize>,
 }
 
-/// A counting line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LineCounter {
     start: Point,
@@ -59,7 +57,6 @@ pub struct LineCounter {
 impl LineCounter {
     /// A line in pixels. All `anchors` must cross; none means all four corners. A line of length 0
     /// counts nothing.
-    #[must_use]
     pub fn new(start: Point, end: Point, anchors: &[Anchor]) -> Self {
         let anchors = if anchors.is_empty() {
             CORNERS.to_vec()
@@ -77,20 +74,14 @@ impl LineCounter {
         }
     }
 
-    /// Number of crossings in.
-    #[must_use]
     pub fn count_in(&self) -> u64 {
         self.count_in
     }
 
-    /// Number of crossings out.
-    #[must_use]
     pub fn count_out(&self) -> u64 {
         self.count_out
     }
 
-    /// The crossings of the latest frame.
-    #[must_use]
     pub fn crossings(&self) -> &Crossings {
         &self.crossings
     }

@@ -25,7 +25,6 @@ struct Entry<T, K> {
 }
 
 impl<T, K: Copy + Ord> Recent<T, K> {
-    #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
             // Allocated at once, so that it does not grow while frames come; unused pages cost no
@@ -61,7 +60,6 @@ impl<T, K: Copy + Ord> Recent<T, K> {
         Some(&mut entry.value)
     }
 
-    #[must_use]
     pub fn get(&self, track: K) -> Option<&T> {
         let place = self.place(track).ok()?;
         self.entries.get(place).map(|e| &e.value)

@@ -18,7 +18,6 @@ use crate::geometry::{BBox, Point};
 use crate::numbers::mix;
 use crate::track::SmoothClock;
 
-/// Bound of the remembered tracks.
 const MAX_TRACKS: usize = 4096;
 /// Frames after which an unseen track is forgotten: longer than trackers remember one by default.
 const MAX_FRAMES_UNSEEN: u64 = 512;
@@ -115,19 +114,16 @@ impl Succession {
     }
 
     /// Seconds since the first frame, without the camera's repeats of time stamps.
-    #[must_use]
     pub fn now_s(&self) -> f64 {
         self.clock.now_s()
     }
 
     /// The object of each box of the latest frame, see [`observe`](Self::observe).
-    #[must_use]
     pub fn objects(&self) -> &[Option<ObjectId>] {
         &self.objects
     }
 
     /// The object of a track seen before.
-    #[must_use]
     pub fn object(&self, track: TrackId) -> Option<ObjectId> {
         self.tracks.get(track).map(|seen| seen.object)
     }

@@ -20,9 +20,7 @@ use super::grace::{GRACE_S, Grace};
 use super::succession::{ObjectId, Succession};
 use crate::detections::Detection;
 
-/// Bound of the listed visits.
 pub const MAX_LISTED: usize = 1000;
-/// Bound of the open stays.
 pub const MAX_OPEN: usize = 1000;
 /// Seconds in a zone after which a stay counts as a visit.
 pub const LEAST_DWELL_S: f64 = 0.5;
@@ -35,7 +33,6 @@ pub struct Stay {
     object: ObjectId,
     /// Track at the first sight.
     pub first_track: TrackId,
-    /// Track at the latest sight.
     pub track: TrackId,
     /// Time of the first sight.
     pub enter_s: f64,
@@ -49,7 +46,6 @@ pub struct Stay {
 
 impl Stay {
     /// Seconds from the first to the latest sight.
-    #[must_use]
     pub fn dwell_s(&self) -> f64 {
         self.last_s - self.enter_s
     }
@@ -89,7 +85,6 @@ impl Default for Visits {
 impl Visits {
     /// Creates an empty list. A stay ends after `grace_s` seconds of absence, or a few frames when
     /// those are rarer; it counts after `least_dwell_s` seconds.
-    #[must_use]
     pub fn new(grace_s: f64, least_dwell_s: f64) -> Self {
         Self {
             grace: Grace::new(grace_s),
@@ -171,26 +166,22 @@ impl Visits {
     }
 
     /// The open stays in order of their start, those too short to count included.
-    #[must_use]
     pub fn open(&self) -> &[Stay] {
         &self.open
     }
 
     /// The stays that ended in the latest frame or by [`finish`](Self::finish), in order of their
     /// start, those too short to count included.
-    #[must_use]
     pub fn ended(&self) -> &[Stay] {
         &self.ended
     }
 
     /// How often an object was ignored because too many were there.
-    #[must_use]
     pub fn unwatched(&self) -> u64 {
         self.unwatched
     }
 
     /// All visits, open ones included, in order of their start.
-    #[must_use]
     pub fn summary(&self) -> ZoneVisits {
         let present = self.open.iter().filter(|stay| stay.counted_s.is_some());
         let mut visits: Vec<Visit> = self.closed.iter().copied().collect();

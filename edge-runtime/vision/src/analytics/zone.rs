@@ -27,7 +27,6 @@ pub struct PolygonZone {
 
 impl PolygonZone {
     /// A zone with corners in pixels; fewer than three enclose nothing.
-    #[must_use]
     pub fn new(corners: &[Point], anchor: Anchor) -> Self {
         let corners = if corners.len() < 3 || corners.iter().any(|p| !finite(*p)) {
             Vec::new()
@@ -38,13 +37,11 @@ impl PolygonZone {
     }
 
     /// Whether a box's anchor is in the zone.
-    #[must_use]
     pub fn contains(&self, bbox: &BBox) -> bool {
         self.contains_point(bbox.anchor(self.anchor))
     }
 
     /// Whether a point, rounded to the nearest pixel, is in the zone.
-    #[must_use]
     fn contains_point(&self, point: Point) -> bool {
         let (x, y) = (point.x.round_ties_even(), point.y.round_ties_even());
         if !(x >= 0.0 && y >= 0.0 && x.is_finite() && y.is_finite()) {
@@ -108,7 +105,6 @@ impl TimeInZone {
     /// `remove_out_of_zone` drops boxes outside; otherwise they have a time of 0.
     /// `reset_out_of_zone` restarts at 0 when a track returns. As in Roboflow's block, the time
     /// survives an absence only when boxes outside are removed *and* not reset.
-    #[must_use]
     pub fn new(
         polygons: &[Vec<Point>],
         anchor: Anchor,

@@ -47,12 +47,10 @@ pub fn boxes(
     }
 }
 
-/// Style of a text box.
 #[derive(Debug, Clone, Copy)]
 pub struct TextBox {
     pub color: Color,
     pub background: Color,
-    /// Opacity of the background.
     pub opacity: f64,
     /// Text size; 1 fits a picture of 720 rows.
     pub scale: f64,

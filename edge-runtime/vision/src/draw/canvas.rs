@@ -40,7 +40,6 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// A canvas over a picture.
     pub fn on(picture: &'a mut RgbPixels) -> Self {
         Self::new(&mut picture.data, picture.width, picture.height)
     }
@@ -248,11 +247,9 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Fills the pixels of a bitmap of the picture's size.
     pub fn fill_bitmap(&mut self, bitmap: &Bitmap, color: Color, alpha: f64) {
-        let [columns, rows] = bitmap.size();
-        for y in 0..rows.min(self.height) {
-            for x in 0..columns.min(self.width) {
+        for y in 0..self.height {
+            for x in 0..self.width {
                 if bitmap.at(x, y) {
                     self.span(y, x, x + 1, color, alpha);
                 }

@@ -56,7 +56,6 @@ type Found = Option<GlyphId>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     glyph: Option<u16>,
-    /// Bits of the font size.
     size: u32,
     subpixel: u8,
 }

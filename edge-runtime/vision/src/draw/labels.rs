@@ -55,7 +55,6 @@ impl LastSides {
     }
 }
 
-/// The labels of one picture.
 #[derive(Debug, Default)]
 pub struct Labels {
     all: Vec<Label>,
@@ -124,12 +123,10 @@ impl Labels {
         }
     }
 
-    /// Adds the name of a zone.
     pub fn add_zone(&mut self, corners: &[Point], text: String, color: Color) {
         self.add(Target::Zone(corners.to_vec()), text, color);
     }
 
-    /// Adds the name of a line, or its counts.
     pub fn add_line(&mut self, start: Point, end: Point, text: String, color: Color) {
         self.add(Target::Line(start, end), text, color);
     }

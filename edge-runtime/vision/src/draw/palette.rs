@@ -54,7 +54,6 @@ pub enum ColorBy {
     Class,
     /// Track: an object keeps its colour. Untracked boxes use their class.
     Track,
-    /// Index in the frame.
     Index,
 }
 
@@ -63,7 +62,6 @@ pub fn color(number: i64) -> Color {
     COLORS[number.rem_euclid(COLORS.len() as i64) as usize]
 }
 
-/// The colour of the detection at `index`.
 pub fn color_of(detection: &Detection, index: usize, by: ColorBy) -> Color {
     let number = match by {
         ColorBy::Class => detection.class_id,

@@ -27,7 +27,6 @@ pub struct Trace {
     pub points: VecDeque<Point>,
 }
 
-/// The traces of all tracks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Traces {
     anchor: Anchor,

@@ -61,7 +61,6 @@ impl Planes for PartPlanes {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
     use proptest::prelude::*;
 
     use super::super::testing::picture;

@@ -65,7 +65,6 @@ fn tries_for(good: usize, all: usize) -> usize {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::*;
 

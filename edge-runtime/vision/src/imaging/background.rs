@@ -22,9 +22,7 @@ const VARIANCE_MOST: f32 = 75.0;
 const COMPLEXITY: f32 = 0.05;
 /// Smallest share of light in a shadow.
 const SHADOW_LIGHT: f32 = 0.5;
-/// Value of shadow.
 pub const SHADOW: u8 = 127;
-/// Value of foreground.
 pub const FOREGROUND: u8 = 255;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,7 +38,6 @@ struct Pixel {
     count: usize,
 }
 
-/// The background model of one camera.
 #[derive(Debug, Clone)]
 pub struct Background {
     pixels: Vec<Pixel>,
@@ -58,7 +55,6 @@ impl Background {
         }
     }
 
-    /// Size of its pictures.
     pub const fn size(&self) -> [u32; 2] {
         self.size
     }

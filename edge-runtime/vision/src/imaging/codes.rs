@@ -18,7 +18,6 @@ mod tests;
 
 pub use reading::Code;
 
-/// Reads the QR codes of a picture.
 pub fn qr_codes(grey: &GrayImage) -> Vec<Code> {
     matrix::qr_codes(grey)
 }

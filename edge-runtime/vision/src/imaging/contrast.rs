@@ -93,7 +93,6 @@ pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
     })
 }
 
-/// The lookup table of one tile.
 fn table(
     plane: &Plane,
     x0: usize,

@@ -28,7 +28,6 @@ pub fn picture(pixels: &RgbPixels) -> RgbImage {
     RgbImage::from_raw(pixels.width, pixels.height, pixels.data.clone()).unwrap_or_default()
 }
 
-/// Converts from the `image` crate.
 pub fn pixels(picture: RgbImage) -> RgbPixels {
     RgbPixels {
         width: picture.width(),
@@ -43,7 +42,6 @@ pub fn lightness([r, g, b]: [u8; 3]) -> u8 {
     u8::try_from((sum + (1 << 14)) >> 15).unwrap_or(u8::MAX)
 }
 
-/// Converts to grey.
 pub fn grey(pixels: &RgbPixels) -> GrayImage {
     let light = pixels.data.chunks_exact(3).map(|p| match p {
         &[r, g, b] => lightness([r, g, b]),
@@ -52,7 +50,6 @@ pub fn grey(pixels: &RgbPixels) -> GrayImage {
     GrayImage::from_raw(pixels.width, pixels.height, light.collect()).unwrap_or_default()
 }
 
-/// Converts grey to RGB.
 pub fn coloured(grey: &GrayImage) -> RgbPixels {
     RgbPixels {
         width: grey.width(),
@@ -123,7 +120,6 @@ pub fn channels(pixels: &RgbPixels) -> [Plane; 3] {
 }
 
 /// Joins three channels of one size.
-#[must_use]
 pub fn joined([r, g, b]: &[Plane; 3]) -> RgbPixels {
     let side = |n: usize| u32::try_from(n).unwrap_or(0);
     let each = r.data.iter().zip(&g.data).zip(&b.data);
@@ -134,7 +130,6 @@ pub fn joined([r, g, b]: &[Plane; 3]) -> RgbPixels {
     }
 }
 
-/// Applies a function to each channel.
 pub fn each_channel(pixels: &RgbPixels, change: impl Fn(&Plane) -> Plane) -> RgbPixels {
     joined(&channels(pixels).map(|plane| change(&plane)))
 }

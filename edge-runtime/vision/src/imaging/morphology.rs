@@ -58,7 +58,6 @@ pub fn erode(plane: &Plane, kernel: &Kernel) -> Plane {
 }
 
 /// Erosion, then dilation: removes specks.
-#[must_use]
 pub fn open(plane: &Plane, kernel: &Kernel) -> Plane {
     dilate(&erode(plane, kernel), kernel)
 }

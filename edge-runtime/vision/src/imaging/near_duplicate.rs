@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::shrink::image_within;
 
-/// Side of a thumbnail in pixels.
 const SIDE: u32 = 64;
 
 /// Side in pixels of the views that are compared.

@@ -91,11 +91,9 @@ fn exponent(grey: &GrayImage, [dx, dy]: [isize; 2]) -> Option<f64> {
     let (mut near, mut far, mut edges) = (0_u64, 0_u64, 0_u32);
     for row in 0..rows.len().saturating_sub(2 * dy.unsigned_abs()) {
         let below = row + dy.unsigned_abs();
-        let [a, b, c] = [
-            part(row, 0)?,
-            part(below, 1)?,
-            part(below + dy.unsigned_abs(), 2)?,
-        ];
+        let a = part(row, 0)?;
+        let b = part(below, 1)?;
+        let c = part(below + dy.unsigned_abs(), 2)?;
         // Sums of one row fit 32 bits, four of which are added at once.
         let (mut row_near, mut row_far) = (0_u32, 0_u32);
         for ((a, b), c) in a.iter().zip(b).zip(c) {

@@ -19,7 +19,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    #[must_use]
     pub fn apply(self, plane: &Plane, threshold: i64, most: u8) -> Plane {
         let limit = u8::try_from(threshold.clamp(0, 255)).unwrap_or(u8::MAX);
         let change = |v: u8| {

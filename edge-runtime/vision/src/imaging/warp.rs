@@ -31,10 +31,8 @@ impl Perspective {
         if pairs.len() < 4 {
             return None;
         }
-        let (near_from, near_to) = (
-            Self::to_the_middle(pairs.iter().map(|(p, _)| *p)),
-            Self::to_the_middle(pairs.iter().map(|(_, q)| *q)),
-        );
+        let near_from = Self::to_the_middle(pairs.iter().map(|(p, _)| *p));
+        let near_to = Self::to_the_middle(pairs.iter().map(|(_, q)| *q));
         // Normal equations, summed over all pairs.
         let mut rows = [[0.0_f64; 9]; 8];
         for (p, q) in pairs {
@@ -112,7 +110,6 @@ impl Perspective {
         is_sound.then(|| Self(cofactors.map(|n| n / determinant)))
     }
 
-    /// Warps a picture into one of this size.
     pub fn warp(&self, picture: &RgbPixels, size: [u32; 2]) -> RgbPixels {
         match self.inverse() {
             Some(back) => sampled(picture, size, |p| back.apply(p)),
@@ -196,7 +193,6 @@ pub struct Lens {
     pub center: [f64; 2],
     /// Terms of the radial distortion, by rising powers.
     pub radial: [f64; 3],
-    /// Terms of the tangential distortion.
     pub tangential: [f64; 2],
     /// Whether it is a fisheye, with only the first radial term.
     pub is_fisheye: bool,
@@ -283,7 +279,6 @@ impl Lens {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::{Perspective, Point, RgbPixels};
 

@@ -45,8 +45,8 @@ impl Bitmap {
     }
 
     /// Width and height in pixels.
-    pub fn size(&self) -> [usize; 2] {
-        [self.width, self.height]
+    pub fn size(&self) -> [u32; 2] {
+        [self.width, self.height].map(|n| u32::try_from(n).unwrap_or(0))
     }
 
     /// Whether a pixel is set; false outside the picture.
@@ -80,30 +80,16 @@ impl Bitmap {
 
     /// Sizes of the intersection and of the union.
     pub fn common(&self, other: &Self) -> (usize, usize) {
-        let (mut both, mut either) = (0, 0);
-        for (i, cell) in self.cells.iter().enumerate() {
-            let there = other.at(i % self.width, i / self.width);
-            both += usize::from(*cell && there);
-            either += usize::from(*cell || there);
-        }
-        (both, either)
+        (self.within(other).count(), self.union(other).count())
     }
 
     /// Union, in this bitmap's size.
     pub fn union(&self, other: &Self) -> Self {
-        let mut union = self.clone();
-        for (i, cell) in union.cells.iter_mut().enumerate() {
-            *cell |= other.at(i % self.width, i / self.width);
-        }
-        union
+        Self::from_fn(self.size(), |x, y| self.at(x, y) || other.at(x, y))
     }
 
     pub fn within(&self, other: &Self) -> Self {
-        let mut within = self.clone();
-        for (i, cell) in within.cells.iter_mut().enumerate() {
-            *cell &= other.at(i % self.width, i / self.width);
-        }
-        within
+        Self::from_fn(self.size(), |x, y| self.at(x, y) && other.at(x, y))
     }
 
     /// Mean of its pixels in whole pixels, as in Roboflow's engine; `None` when empty.

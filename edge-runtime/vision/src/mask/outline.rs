@@ -2,7 +2,7 @@
 //!
 //! - Invariant: an outline has no points on straight lines; a border has every pixel.
 
-use image::GrayImage;
+use image::{GrayImage, Luma};
 use imageproc::contours::{BorderType, Contour, find_contours};
 
 use super::bitmap::Bitmap;
@@ -45,27 +45,20 @@ impl Bitmap {
             .collect()
     }
 
-    /// All followed borders. The picture is padded first, because border following misses parts at
-    /// the picture's edge.
+    /// All followed borders, within the bounding box. It gets a margin, because border following
+    /// misses parts at the picture's edge.
     fn followed(&self) -> Vec<Contour<i64>> {
-        let side = |n: usize| u32::try_from(n).unwrap_or(0);
-        let (width, height) = (side(self.width), side(self.height));
-        if width == 0 || height == 0 {
+        let Some(b) = self.bbox() else {
             return Vec::new();
-        }
-        let mut picture = GrayImage::new(width.saturating_add(2), height.saturating_add(2));
-        for (row, cells) in self.cells.chunks(self.width).enumerate() {
-            for (column, _) in cells.iter().enumerate().filter(|(_, cell)| **cell) {
-                if let Some(pixel) = picture.get_pixel_mut_checked(side(column + 1), side(row + 1))
-                {
-                    pixel.0 = [1];
-                }
-            }
-        }
-        let mut contours = find_contours::<i64>(&picture);
+        };
+        let [left, top] = [b.x1, b.y1].map(|n| n as i64 - 1);
+        let [width, height] = [b.width(), b.height()].map(|n| n as u32 + 3);
+        let inside = |x: u32, y: u32| self.at_signed(left + i64::from(x), top + i64::from(y));
+        let part = GrayImage::from_fn(width, height, |x, y| Luma([u8::from(inside(x, y))]));
+        let mut contours = find_contours::<i64>(&part);
         for point in contours.iter_mut().flat_map(|c| &mut c.points) {
-            point.x -= 1;
-            point.y -= 1;
+            point.x += left;
+            point.y += top;
         }
         contours
     }
@@ -92,53 +85,9 @@ impl Bitmap {
             .max_by(|a, b| area(a).total_cmp(&area(b)))
     }
 
-    /// Outline of the first part from the upper left, counter-clockwise, without points on straight
-    /// lines. Moore-neighbour tracing with Jacob's stopping rule (Gonzalez and Woods, 3rd edition,
-    /// 11.1.1).
+    /// Outline of the first part from the upper left, counter-clockwise.
     pub fn outline(&self) -> Option<Vec<Point>> {
-        /// Neighbours clockwise from the left one.
-        const AROUND: [(i64, i64); 8] = [
-            (-1, 0),
-            (-1, -1),
-            (0, -1),
-            (1, -1),
-            (1, 0),
-            (1, 1),
-            (0, 1),
-            (-1, 1),
-        ];
-        let first = self.cells.iter().position(|c| *c)?;
-        let start = (
-            i64::try_from(first % self.width).ok()?,
-            i64::try_from(first / self.width).ok()?,
-        );
-        let mut chain = vec![start];
-        let mut at = start;
-        // The pixel left of the first one is outside.
-        let mut from = 0;
-        let mut first_move = None;
-        for _ in 0..self.cells.len().saturating_mul(4) {
-            let found = (1..=8).map(|i| (from + i) % 8).find(|d| {
-                let (dx, dy) = AROUND[*d];
-                self.at_signed(at.0 + dx, at.1 + dy)
-            });
-            let Some(way) = found else { break };
-            if at == start && first_move == Some(way) {
-                break;
-            }
-            first_move.get_or_insert(way);
-            at = (at.0 + AROUND[way].0, at.1 + AROUND[way].1);
-            // The last empty neighbour as seen from the new pixel: two steps back, or three for a
-            // diagonal move.
-            from = (way + if way % 2 == 0 { 6 } else { 5 }) % 8;
-            chain.push(at);
-        }
-        if chain.len() > 1 && chain.last() == Some(&start) {
-            chain.pop();
-        }
-        let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
-        chain.get_mut(1..).unwrap_or_default().reverse();
-        Some(corners(&chain).into_iter().map(point).collect())
+        self.outlines().into_iter().map(|o| o.points).next()
     }
 }
 

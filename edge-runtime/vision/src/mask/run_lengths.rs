@@ -9,7 +9,6 @@ use super::bitmap::Bitmap;
 
 impl Bitmap {
     /// COCO run lengths: column by column, alternately outside and inside, outside first.
-    #[must_use]
     pub fn run_lengths(&self) -> Vec<u32> {
         let mut runs = Vec::new();
         let (mut inside, mut run) = (false, 0_u32);

@@ -22,7 +22,6 @@ pub const MAX_BOXES: usize = 300;
 /// Part of an earlier box that a grown new one has to hide to replace it.
 const MIN_HIDDEN: f64 = 0.85;
 
-/// The boxes of one pipeline.
 #[derive(Debug, Clone, Default)]
 pub struct ObjectBoxes {
     held: Vec<(BBox, Duration)>,
@@ -65,7 +64,6 @@ pub fn whole_picture() -> Region {
     vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
 }
 
-/// A grown box as a region.
 fn region(bbox: &BBox, size: [u32; 2]) -> Region {
     let (dx, dy) = (bbox.width() * GROWTH, bbox.height() * GROWTH);
     let fraction = |at: f64, side: u32| (at / f64::from(side.max(1))).clamp(0.0, 1.0);

@@ -11,7 +11,6 @@
 /// dominating the sum.
 const FORBIDDEN_MARGIN: f64 = 1e-4;
 
-/// Result of an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Assignment {
     /// Pairs `(row, column)`, by row.
@@ -135,8 +134,6 @@ impl Assigner {
         }
     }
 
-    /// The column paired with a row.
-    #[must_use]
     pub fn partner(&self, row: usize) -> Option<usize> {
         self.partners.get(row).copied().flatten()
     }

@@ -45,7 +45,6 @@ const OUTPUT_MATCH: f64 = 0.5;
 /// Tracks that overlap by more than 1 minus this are the same object.
 const DUPLICATE_DISTANCE: f64 = 0.05;
 
-/// Tracker state of one source.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ByteTrack {
     config: ByteTrackConfig,
@@ -157,7 +156,6 @@ impl ByteTrack {
         self.tracks = tracks;
     }
 
-    /// Selects the boxes and the tracks of each round.
     fn select(&self, boxes: &[Detection], tracks: &[Track], scratch: &mut Scratch) {
         let Scratch {
             good,

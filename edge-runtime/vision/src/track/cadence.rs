@@ -42,7 +42,6 @@ pub struct Passed {
 
 impl Passed {
     /// Whether frames are missing in between.
-    #[must_use]
     pub fn is_late(&self) -> bool {
         self.intervals > LATE
     }
@@ -116,7 +115,6 @@ impl Cadence {
     }
 
     /// The usual interval in seconds, over 0, once known.
-    #[must_use]
     pub fn usual_s(&self) -> Option<f64> {
         let mut sorted = [0.0; REMEMBERED];
         let known = sorted.get_mut(..self.recent.len())?;
@@ -129,7 +127,6 @@ impl Cadence {
     }
 
     /// Frames per second, once enough intervals are known.
-    #[must_use]
     pub fn fps(&self) -> Option<f64> {
         let known = self.recent.len() == REMEMBERED;
         self.usual_s().filter(|_| known).map(|s| 1.0 / s)
@@ -145,7 +142,6 @@ pub struct SmoothClock {
 
 impl SmoothClock {
     /// Seconds from the first to the latest frame.
-    #[must_use]
     pub fn now_s(&self) -> f64 {
         self.now_s
     }
@@ -158,7 +154,6 @@ impl SmoothClock {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -33,7 +33,6 @@ pub struct BoxFilter {
 
 impl BoxFilter {
     /// A filter that starts at rest on `bbox`.
-    #[must_use]
     pub fn new(bbox: &BBox) -> Self {
         let (c, h) = (bbox.center(), bbox.height());
         let (position, velocity) = (2.0 * POSITION_STD * h, 10.0 * VELOCITY_STD * h);
@@ -73,7 +72,6 @@ impl BoxFilter {
     }
 
     /// The estimated box.
-    #[must_use]
     pub fn bbox(&self) -> BBox {
         let h = self.height.position;
         let w = self.aspect.position * h;

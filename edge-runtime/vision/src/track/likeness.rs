@@ -29,7 +29,6 @@ pub(super) fn grown(bbox: &BBox, by: f64) -> BBox {
     bbox.grown(w, h)
 }
 
-/// Ratio of the smaller to the larger.
 fn ratio(a: f64, b: f64) -> f64 {
     a.min(b) / a.max(b)
 }

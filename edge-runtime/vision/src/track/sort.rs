@@ -24,7 +24,6 @@ use crate::detections::{Detection, DetectionId, Detections};
 
 pub use settings::{SortConfig, SortKind};
 
-/// Tracker state of one source.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SortTracker {
     config: SortConfig,
@@ -39,7 +38,6 @@ pub struct SortTracker {
 }
 
 impl SortTracker {
-    #[must_use]
     pub fn new(config: SortConfig) -> Self {
         Self {
             config,

@@ -63,7 +63,6 @@ const FARTHEST: f64 = 1e7;
 /// Tolerance for rounding of added times.
 const INSTANT_S: f64 = 1e-6;
 
-/// Settings of the tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TrackerConfig {
     /// Score that a box of a track must have before it is reported. Scores weigh relative to it, so
@@ -111,7 +110,6 @@ impl TrackerConfig {
 struct Track {
     motion: BoxMotion,
     expected: BBox,
-    /// Last measured box.
     last: BBox,
     class_id: i64,
     /// Set once it is reported.
@@ -126,7 +124,6 @@ struct Track {
     innovation: [f64; 2],
     /// Frames since its last sight; 0 in this frame.
     missed: u32,
-    /// Clock at its last sight.
     last_s: f64,
 }
 
@@ -146,7 +143,6 @@ impl Track {
 /// A valid box.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    /// Index in the frame.
     index: usize,
     bbox: BBox,
     class_id: i64,
@@ -156,11 +152,9 @@ struct Seen {
     weight: f64,
     /// Extended, for matching camera motion.
     wide: BBox,
-    /// Index of its track.
     track: Option<usize>,
 }
 
-/// Tracker state of one source.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tracker {
     config: TrackerConfig,
@@ -188,7 +182,6 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    #[must_use]
     pub fn new(config: TrackerConfig) -> Self {
         Self {
             config,
@@ -283,7 +276,6 @@ impl Tracker {
         (dt.min(LONGEST_STEP_S), is_usual)
     }
 
-    /// Collects the valid boxes.
     fn take(&mut self, boxes: &[Detection]) {
         let weight = ACTIVATION / self.config.activation;
         let weight = if weight > 0.0 { weight } else { f64::MAX };
@@ -499,5 +491,4 @@ fn only_near(expected: &BBox, seen: &[Seen]) -> Option<BBox> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests;

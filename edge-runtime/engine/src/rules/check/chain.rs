@@ -10,11 +10,9 @@ use watchkeeper_contract::rule::{
 use super::Compiler;
 use crate::rules::plan::ReadingNeeds;
 
-/// Highest weight of a source.
 const MAX_WEIGHT: f64 = 10.0;
 
 impl Compiler<'_> {
-    /// Checks the chain, where the rule has one.
     pub(super) fn chain(&mut self, spec: &RuleSpec) -> ReadingNeeds {
         let Some(decide) = &spec.decide else {
             return ReadingNeeds::default();

@@ -68,7 +68,6 @@ impl Compiler<'_> {
         }
     }
 
-    /// Checks the lengths of the lists.
     fn check_lengths(&mut self, spec: &RuleSpec) {
         let days = spec.schedule.as_ref().map_or(0, |s| s.days.len());
         for (field, what, found, most) in [
@@ -105,11 +104,9 @@ impl Compiler<'_> {
     }
 
     fn clip(&mut self, clip: ClipSpec) {
-        let (most_before, least, most) = (
-            ClipSpec::MAX_PRE_ROLL_S,
-            ClipSpec::MIN_CLIP_S,
-            ClipSpec::MAX_CLIP_S,
-        );
+        let most_before = ClipSpec::MAX_PRE_ROLL_S;
+        let least = ClipSpec::MIN_CLIP_S;
+        let most = ClipSpec::MAX_CLIP_S;
         let is_before = (0.0..=most_before).contains(&clip.before_s);
         if !is_before {
             let message =

@@ -17,10 +17,8 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Parses a property with its own grammar.
-    ///
-    /// # Errors
-    /// If it does not parse; the check of the definition excludes that.
+    /// Parses a property with its own grammar. Fails if it does not parse; the check of the
+    /// definition excludes that.
     pub(crate) fn parse<T: serde::de::DeserializeOwned>(
         &self,
         property: &str,
@@ -33,9 +31,6 @@ impl Setup<'_> {
 /// One step's block without state: its result depends on the call alone.
 pub(crate) trait Block: Send + Sync {
     /// Processes one element.
-    ///
-    /// # Errors
-    /// See [`Instance::run`].
     fn run(&self, call: &mut Call<'_>) -> Result<(), String>;
 }
 
@@ -44,25 +39,17 @@ pub(crate) trait Memory {
     /// Version of the format.
     fn form(&self) -> u32;
 
-    /// Serialises the state in at most `max_bytes` bytes.
-    ///
-    /// # Errors
-    /// If it can't be saved.
+    /// Serialises the state in at most `max_bytes` bytes. Fails if it can't be saved.
     fn write(&self, max_bytes: usize) -> Result<Vec<u8>, String>;
 
-    /// Restores state saved in this format version.
-    ///
-    /// # Errors
-    /// If it can't be read; the state is unchanged then.
+    /// Restores state saved in this format version. Fails if it can't be read; the state is
+    /// unchanged then.
     fn read(&mut self, bytes: &[u8]) -> Result<(), String>;
 }
 
 /// One step of a running workflow: a block, with its state if it has one.
 pub(crate) trait Instance: Send {
-    /// Processes one element.
-    ///
-    /// # Errors
-    /// The step fails for this element; steps that need it are skipped.
+    /// Processes one element. An error fails the step for it; steps that need it are skipped.
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String>;
 
     /// The state to save.

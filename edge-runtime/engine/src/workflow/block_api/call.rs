@@ -1,6 +1,7 @@
 //! The call of a block for one element: values of its properties, outputs, time and host.
 //!
-//! - A reader such as [`Call::number`] returns the declared default where a value is null.
+//! - A reader such as [`Call::number`] returns the declared default where a value is null, and an
+//!   error that names the property where it is something else.
 //! - A block reads a property by [`Arg`]; never selectors or other steps.
 
 use std::cell::Cell;
@@ -78,10 +79,6 @@ impl IdCounter {
     }
 }
 
-/// Parses the name of an anchor.
-///
-/// # Errors
-/// If it is not an anchor.
 pub(crate) fn anchor(name: &str) -> Result<Anchor, String> {
     let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
     Anchor::deserialize(name_only)
@@ -175,9 +172,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` by one of the readers below; `None` if it is null, whatever its default.
-    ///
-    /// # Errors
-    /// Those of the reader.
     pub(crate) fn optional<T>(
         &self,
         arg: Arg,
@@ -190,9 +184,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as detections.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn detections(&self, arg: Arg) -> Result<&'a Arc<Detections>, String> {
         match self.arg(arg) {
             Value::Detections(d) => Ok(d),
@@ -201,9 +192,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as detections that all have track ids.
-    ///
-    /// # Errors
-    /// If it is something else, or an id is missing.
     pub(crate) fn tracked(&self, arg: Arg) -> Result<&'a Arc<Detections>, String> {
         let all = self.detections(arg)?;
         if all.boxes.iter().all(|d| d.track.is_some()) {
@@ -214,9 +202,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as an image.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn image(&self, arg: Arg) -> Result<&'a Arc<ImageValue>, String> {
         match self.arg(arg) {
             Value::Image(image) => Ok(image),
@@ -225,9 +210,6 @@ impl<'a> Call<'a> {
     }
 
     /// Position in its video of the frame that property `arg` is, or the position itself.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn video(&self, arg: Arg) -> Result<&'a Arc<VideoMeta>, String> {
         match self.arg(arg) {
             Value::Image(image) => Ok(&image.meta),
@@ -237,17 +219,11 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as a number, or its default if it is null.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn number(&self, arg: Arg) -> Result<f64, String> {
         self.or_default(arg, "a number", Value::as_f64)
     }
 
     /// Like [`number`](Self::number), also from text: parameters may be given as text.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn number_or_text(&self, arg: Arg) -> Result<f64, String> {
         match self.arg(arg).as_str().map(|text| text.trim().parse()) {
             Some(Ok(number)) => Ok(number),
@@ -257,9 +233,6 @@ impl<'a> Call<'a> {
 
     /// Like [`number`](Self::number), within the bounds of its shape also where another step
     /// supplies it. Between the bounds of an integer, a fraction is accepted.
-    ///
-    /// # Errors
-    /// If it is something else or out of these bounds.
     pub(crate) fn bounded(&self, arg: Arg) -> Result<f64, String> {
         let bounds = match self.declared.property(arg.index).map(|p| p.shape) {
             Some(Shape::Integer(least, most)) => least as f64..=most as f64,
@@ -271,9 +244,6 @@ impl<'a> Call<'a> {
 
     /// Like [`integer`](Self::integer), within the bounds of its shape also where another step
     /// supplies it.
-    ///
-    /// # Errors
-    /// If it is something else or out of these bounds.
     pub(crate) fn bounded_integer<T: TryFrom<i64>>(&self, arg: Arg) -> Result<T, String> {
         match self.declared.property(arg.index).map(|p| p.shape) {
             Some(Shape::Integer(least, most)) => self.integer_in(arg, least..=most),
@@ -282,17 +252,11 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as an integer, or its default if it is null.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn integer(&self, arg: Arg) -> Result<i64, String> {
         self.or_default(arg, "a whole number", Value::as_i64)
     }
 
     /// Like [`integer`](Self::integer), within bounds that are narrower than those of its shape.
-    ///
-    /// # Errors
-    /// If it is something else or out of the bounds.
     pub(crate) fn integer_in<T: TryFrom<i64>>(
         &self,
         arg: Arg,
@@ -303,9 +267,6 @@ impl<'a> Call<'a> {
     }
 
     /// Like [`integer`](Self::integer), with the nearer bound instead of a number beyond it.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn clamped<T: TryFrom<i64>>(
         &self,
         arg: Arg,
@@ -336,9 +297,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as a boolean, or its default if it is null.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn boolean(&self, arg: Arg) -> Result<bool, String> {
         let as_bool = |value: &Value| match value {
             Value::Bool(b) => Some(*b),
@@ -348,9 +306,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as text, or its default if it is null.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn text(&self, arg: Arg) -> Result<&'a str, String> {
         let default = self.declared.property(arg.index).map(|p| p.default);
         let text = match (self.arg(arg), default) {
@@ -361,9 +316,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as the numbers of a list or array.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn numbers(&self, arg: Arg) -> Result<Vec<f64>, String> {
         let numbers = self.arg(arg).as_numbers();
         let is_number = |item: &Value| item.as_f64().is_some();
@@ -371,9 +323,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as a list of texts.
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn texts(&self, arg: Arg) -> Result<Vec<&'a Arc<str>>, String> {
         let texts = self.arg(arg).as_list().and_then(|items| {
             let text = |item: &'a Value| match item {
@@ -388,9 +337,6 @@ impl<'a> Call<'a> {
 
     /// Value of the name in property `arg`, or in its default if it is null, in a table, from which
     /// its shape is made by [`names_of`](crate::workflow::block_api::shape::names_of).
-    ///
-    /// # Errors
-    /// If it is something else.
     pub(crate) fn choice<T: Copy>(&self, arg: Arg, table: &[(&str, T)]) -> Result<T, String> {
         let given = self.text(arg)?;
         let found = table.iter().find(|(name, _)| *name == given);
@@ -402,9 +348,6 @@ impl<'a> Call<'a> {
     }
 
     /// Property `arg` as the name of an anchor, or its default if it is null.
-    ///
-    /// # Errors
-    /// If it is not an anchor.
     pub(crate) fn anchor(&self, arg: Arg) -> Result<Anchor, String> {
         self.or_default(arg, "a string", |value| value.as_str().map(anchor))?
     }
@@ -439,11 +382,22 @@ impl<'a> Call<'a> {
         self.read.get(index).is_none_or(|is_read| *is_read)
     }
 
-    /// Sets output `index`.
     pub(crate) fn put(&mut self, index: usize, value: impl Into<Value>) {
         if let Some(slot) = self.out.get_mut(index) {
             *slot = value.into();
         }
+    }
+
+    /// Sets the first output: the last line of a block.
+    pub(crate) fn finish(&mut self, value: impl Into<Value>) -> Result<(), String> {
+        self.put(0, value);
+        Ok(())
+    }
+
+    /// Sets the first outputs, in the order of the manifest: the last line of a block.
+    pub(crate) fn finish_all(&mut self, values: impl Outputs) -> Result<(), String> {
+        values.put(self);
+        Ok(())
     }
 
     /// Lets branch `index` continue.
@@ -453,3 +407,23 @@ impl<'a> Call<'a> {
         }
     }
 }
+
+/// Values of several outputs, as a tuple.
+pub(crate) trait Outputs {
+    fn put(self, call: &mut Call<'_>);
+}
+
+macro_rules! outputs {
+    ($($index:tt $value:ident),+) => {
+        impl<$($value: Into<Value>),+> Outputs for ($($value,)+) {
+            fn put(self, call: &mut Call<'_>) {
+                $(call.put($index, self.$index);)+
+            }
+        }
+    };
+}
+outputs!(0 A, 1 B);
+outputs!(0 A, 1 B, 2 C);
+outputs!(0 A, 1 B, 2 C, 3 D);
+outputs!(0 A, 1 B, 2 C, 3 D, 4 E);
+outputs!(0 A, 1 B, 2 C, 3 D, 4 E, 5 F);

@@ -16,20 +16,11 @@ use crate::workflow::values::value::{Array, Value};
 /// Services of the program around the workflow.
 pub trait Host {
     /// Begins a step of the frame: the calls up to the next step are its.
-    fn begin_step(&mut self, step: &Arc<str>) {
-        let _ = step;
-    }
+    fn begin_step(&mut self, _step: &Arc<str>) {}
 
-    /// Detects objects in a picture.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String>;
 
     /// Detects objects in a picture, in the memory of an earlier answer. `found` is empty.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
     fn detect_into(
         &mut self,
         request: &DetectRequest<'_>,
@@ -41,150 +32,99 @@ pub trait Host {
 
     /// Returns whether the model's classes are kinds of objects that a step can filter by; false
     /// for the motion detector.
-    fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {
-        let _ = request;
+    fn knows_classes(&self, _request: &DetectRequest<'_>) -> bool {
         true
     }
 
     /// Classifies a whole picture: every class with its score.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
-    fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
-        let _ = image;
+    fn classify(&mut self, model_id: &str, _image: &ImageValue) -> Result<Vec<ClassScore>, String> {
         lacks(model_id, "classification")
     }
 
     /// Segments a picture: one detection per class, with the pixels as its mask. Pixels whose best
     /// score is below `confidence` (absent: the model's own) belong to no class.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
     fn segment(
         &mut self,
         model_id: &str,
-        image: &ImageValue,
-        confidence: Option<f64>,
+        _image: &ImageValue,
+        _confidence: Option<f64>,
     ) -> Result<Detections, String> {
-        let _ = (image, confidence);
         lacks(model_id, "segmentation")
     }
 
     /// Returns the mask of the object in each of the boxes, in pixels; without boxes, one mask for
     /// the whole picture. With `several` a mask may cover only a part of the object.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
     fn segment_prompted(
         &mut self,
         model_id: &str,
-        image: &ImageValue,
-        boxes: &[BBox],
-        several: bool,
+        _image: &ImageValue,
+        _boxes: &[BBox],
+        _several: bool,
     ) -> Result<Vec<PromptedMask>, String> {
-        let _ = (image, boxes, several);
         lacks(model_id, "prompted segmentation")
     }
 
     /// Estimates relative depth: rows of numbers over the whole picture, in the model's resolution.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
-    fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {
-        let _ = image;
+    fn depth(&mut self, model_id: &str, _image: &ImageValue) -> Result<Array, String> {
         lacks(model_id, "depth estimation")
     }
 
     /// Estimates the gaze of each face found, or of the one face that fills the picture.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
     fn gaze(
         &mut self,
         model_id: &str,
-        image: &ImageValue,
-        finds_faces: bool,
+        _image: &ImageValue,
+        _finds_faces: bool,
     ) -> Result<Vec<Gaze>, String> {
-        let _ = (image, finds_faces);
         lacks(model_id, "gaze estimation")
     }
 
-    /// Returns a classifier's features.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
     fn features(
         &mut self,
         model_id: &str,
-        image: &ImageValue,
-        layer: Layer,
+        _image: &ImageValue,
+        _layer: Layer,
     ) -> Result<Features, String> {
-        let _ = (image, layer);
         lacks(model_id, "feature extraction")
     }
 
     /// Returns the anomaly score of a picture and of each of its regions.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
-    fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
-        let _ = image;
+    fn anomaly(&mut self, model_id: &str, _image: &ImageValue) -> Result<Anomaly, String> {
         lacks(model_id, "anomaly detection")
     }
 
     /// Returns the frames that an action recognition model needs.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
     fn wants_run(&mut self, model_id: &str) -> Result<RunWanted, String> {
         lacks(model_id, "action recognition")
     }
 
     /// Recognises the action in a run of frames: every class with its score.
-    ///
-    /// # Errors
-    /// The run has no result.
     fn recognise(
         &mut self,
         model_id: &str,
-        frames: &[Arc<RgbPixels>],
+        _frames: &[Arc<RgbPixels>],
     ) -> Result<Vec<ClassScore>, String> {
-        let _ = frames;
         lacks(model_id, "action recognition")
     }
 
     /// Returns the embedding of a picture.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
-    fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
-        let _ = image;
+    fn embed(&mut self, model_id: &str, _image: &ImageValue) -> Result<Vec<f32>, String> {
         lacks(model_id, "embeddings")
     }
 
     /// Returns the embedding of a text, to compare with those of pictures. Called with the same
     /// texts in every frame; a host caches the results by model and text.
-    ///
-    /// # Errors
-    /// The step fails for this text.
-    fn embed_text(&mut self, model_id: &str, text: &str) -> Result<Vec<f32>, String> {
-        let _ = text;
+    fn embed_text(&mut self, model_id: &str, _text: &str) -> Result<Vec<f32>, String> {
         lacks(model_id, "embeddings")
     }
 
     /// Reads the text in a picture.
-    ///
-    /// # Errors
-    /// The step fails for this picture.
-    fn read_text(&mut self, model_id: &str, image: &ImageValue) -> Result<Writing, String> {
-        let _ = image;
+    fn read_text(&mut self, model_id: &str, _image: &ImageValue) -> Result<Writing, String> {
         lacks(model_id, "text recognition")
     }
 
-    /// Queues an effect of `step` for later execution. Never blocks.
-    ///
-    /// # Errors
-    /// If it is refused, such as by a full queue; the effect is not executed then.
+    /// Queues an effect of `step` for later execution. Never blocks. Fails if it is refused, such
+    /// as by a full queue; the effect is not executed then.
     fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {
         Err(format!(
             "this host executes no effects, but step {step} wants: {}",
@@ -219,7 +159,6 @@ pub struct Writing {
     pub parts: Detections,
 }
 
-/// The mask of a prompted object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptedMask {
     pub mask: Bitmap,
@@ -227,7 +166,6 @@ pub struct PromptedMask {
     pub confidence: f64,
 }
 
-/// A layer of a classifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// Input of the last layer: similar for pictures that look alike.
@@ -236,7 +174,6 @@ pub enum Layer {
     Logits,
 }
 
-/// Features of a picture.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Features {
     pub numbers: Vec<f32>,
@@ -259,7 +196,6 @@ pub struct RunWanted {
     pub several: bool,
 }
 
-/// Anomaly scores of a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Anomaly {
     /// The higher, the more unusual, on the model's own scale.
@@ -272,7 +208,6 @@ pub struct Anomaly {
     pub map: Array,
 }
 
-/// A face and its gaze.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gaze {
     /// Bounding box of the face in pixels.
@@ -289,13 +224,10 @@ pub struct Gaze {
 pub enum Task {
     #[default]
     Boxes,
-    /// Bounding boxes with masks.
     Masks,
-    /// Bounding boxes with keypoints.
     Keypoints,
     /// Bounding boxes of objects described in text.
     Described,
-    /// Classes of the whole picture.
     Classes,
     /// The embedding of a picture.
     Numbers,
@@ -305,21 +237,17 @@ pub enum Task {
     Writing,
     /// The class of each pixel.
     Segments,
-    /// The depth of each pixel.
     Depth,
     Gaze,
     /// Masks of the objects in given boxes.
     Prompted,
-    /// Features of a classifier.
     Features,
     Anomaly,
-    /// Actions in a run of frames.
     Actions,
 }
 
 impl Task {
     /// Names it in error messages.
-    #[must_use]
     pub const fn what(self) -> &'static str {
         match self {
             Self::Boxes => "boxes",
@@ -341,7 +269,6 @@ impl Task {
     }
 }
 
-/// A class with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassScore {
     pub class: Arc<str>,
@@ -365,7 +292,6 @@ impl<'a> ClassNames<'a> {
     }
 }
 
-/// Request of a detection step.
 #[derive(Debug)]
 pub struct DetectRequest<'a> {
     pub step: &'a str,

@@ -49,7 +49,6 @@ pub(crate) struct Manifest {
     pub(crate) keeps_classes: bool,
     /// Whether it shows parts of each picture to its model too.
     pub(crate) many_pictures: bool,
-    /// Builds one instance.
     pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
 }
 
@@ -246,7 +245,6 @@ impl Manifest {
     }
 
     /// Returns whether batch data may flow into a property.
-    #[must_use]
     pub(crate) fn takes_batch(&self, property: &str) -> bool {
         (self.batch.is_empty() && self.mixed.is_empty())
             || self.batch.contains(&property)

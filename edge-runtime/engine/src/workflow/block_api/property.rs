@@ -13,9 +13,7 @@ pub(crate) enum Selects {
     Nothing,
     /// Inputs and outputs of steps.
     Anything,
-    /// Only inputs of the workflow.
     Inputs,
-    /// Only outputs of steps.
     Outputs,
     /// Any selector, but only as entries of a list or dictionary.
     Entries,
@@ -43,7 +41,6 @@ pub(crate) enum Default {
 
 impl Default {
     /// The default as JSON; `None` for a required property.
-    #[must_use]
     pub(crate) fn to_json(self) -> Option<Json> {
         Some(match self {
             Self::Required => return None,
@@ -107,7 +104,11 @@ impl Property {
         p
     }
 
-    /// A property that must be a literal.
+    /// A [`data`](Self::data) property that may be omitted.
+    pub(crate) const fn optional_data(name: &'static str, kinds: &[Kind]) -> Self {
+        Self::data(name, kinds).or(Default::Null)
+    }
+
     pub(crate) const fn literal(name: &'static str, shape: Shape) -> Self {
         Self::base(name, shape)
     }
@@ -129,6 +130,13 @@ impl Property {
     #[must_use]
     pub(crate) const fn kinds(mut self, kinds: &[Kind]) -> Self {
         self.kinds = KindSet::of(kinds);
+        self
+    }
+
+    /// Takes selectors of this kind too.
+    #[must_use]
+    pub(crate) const fn and_kind(mut self, kind: Kind) -> Self {
+        self.kinds = self.kinds.union(KindSet::of(&[kind]));
         self
     }
 
@@ -177,6 +185,11 @@ impl Property {
         Self::value(name, Shape::Choice(names)).or(Default::Text(default))
     }
 
+    /// One of these names, by default the first; also by a selector.
+    pub(crate) const fn one_of(name: &'static str, names: &'static [&'static str]) -> Self {
+        Self::choice(name, names, names[0])
+    }
+
     /// The name of a point of a detection, also by a selector.
     pub(crate) const fn anchor(name: &'static str, default: &'static str) -> Self {
         Self::value(name, ANCHORS).or(Default::Text(default))
@@ -184,6 +197,34 @@ impl Property {
 
     pub(crate) const fn text(name: &'static str, default: &'static str) -> Self {
         Self::value(name, Shape::Text).or(Default::Text(default))
+    }
+
+    /// A [`choice`](Self::choice) that must be a literal.
+    pub(crate) const fn literal_choice(
+        name: &'static str,
+        names: &'static [&'static str],
+        default: &'static str,
+    ) -> Self {
+        Self::literal(name, Shape::Choice(names)).or(Default::Text(default))
+    }
+
+    /// A [`one_of`](Self::one_of) that must be a literal.
+    pub(crate) const fn literal_one_of(name: &'static str, names: &'static [&'static str]) -> Self {
+        Self::literal_choice(name, names, names[0])
+    }
+
+    /// A boolean that must be a literal.
+    pub(crate) const fn switch(name: &'static str, default: bool) -> Self {
+        Self::literal(name, Shape::Boolean).or(Default::Bool(default))
+    }
+
+    pub(crate) const fn secret(name: &'static str) -> Self {
+        Self::value(name, Shape::Text).kinds(&[Kind::Text, Kind::Secret])
+    }
+
+    /// A dictionary whose entries may be selectors; empty by default.
+    pub(crate) const fn dict(name: &'static str) -> Self {
+        Self::value_or(name, Shape::Dict, Default::EmptyDict).entries_only()
     }
 
     /// Takes no selectors.
@@ -194,7 +235,6 @@ impl Property {
         self
     }
 
-    /// Takes selectors of inputs only.
     #[must_use]
     pub(crate) const fn inputs_only(mut self) -> Self {
         self.selects = Selects::Inputs;

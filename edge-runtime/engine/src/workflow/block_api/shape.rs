@@ -16,7 +16,6 @@ pub(crate) enum Shape {
     Selector,
     Any,
     Boolean,
-    /// An integer in this inclusive range.
     Integer(i64, i64),
     /// A number in this inclusive range.
     Number(f64, f64),
@@ -40,7 +39,6 @@ pub(crate) enum Shape {
     StepCases,
     /// The first of these shapes that fits.
     OneOf(&'static [Shape]),
-    /// A value with its own grammar.
     Grammar(Grammar),
 }
 
@@ -88,43 +86,32 @@ impl Shape {
         })
     }
 
-    /// Returns whether a list is accepted.
-    #[must_use]
     pub(crate) fn takes_list(&self) -> bool {
-        match self {
-            Self::List | Self::Points | Self::Texts(_) | Self::ListOf(..) => true,
-            Self::OneOf(shapes) => shapes.iter().any(Self::takes_list),
-            _ => false,
-        }
+        self.any(|s| {
+            matches!(
+                s,
+                Self::List | Self::Points | Self::Texts(_) | Self::ListOf(..)
+            )
+        })
     }
 
-    /// Returns whether points are accepted.
-    #[must_use]
     pub(crate) fn takes_points(&self) -> bool {
-        match self {
-            Self::Points => true,
-            Self::OneOf(shapes) => shapes.iter().any(Self::takes_points),
-            _ => false,
-        }
+        self.any(|s| matches!(s, Self::Points))
     }
 
-    /// Returns whether any text is accepted.
-    #[must_use]
     pub(crate) fn takes_text(&self) -> bool {
-        match self {
-            Self::Text | Self::Scalar | Self::Any => true,
-            Self::OneOf(shapes) => shapes.iter().any(Self::takes_text),
-            _ => false,
-        }
+        self.any(|s| matches!(s, Self::Text | Self::Scalar | Self::Any))
     }
 
-    /// Returns whether a dictionary is accepted.
-    #[must_use]
     pub(crate) fn takes_dict(&self) -> bool {
+        self.any(|s| matches!(s, Self::Dict | Self::DictOf(_)))
+    }
+
+    /// Whether this shape passes the test; of several, whether one does.
+    fn any(&self, test: fn(&Self) -> bool) -> bool {
         match self {
-            Self::Dict | Self::DictOf(_) => true,
-            Self::OneOf(shapes) => shapes.iter().any(Self::takes_dict),
-            _ => false,
+            Self::OneOf(shapes) => shapes.iter().any(|shape| shape.any(test)),
+            one => test(one),
         }
     }
 }
@@ -157,6 +144,7 @@ pub(crate) const TEXT_OR_POINTS: Shape = Shape::OneOf(&[Shape::Text, Shape::Poin
 
 pub(crate) const TEXT_OR_TEXTS: Shape = Shape::OneOf(&[Shape::Text, Shape::Texts(0)]);
 
+pub(crate) const NOT_NEGATIVE: Shape = Shape::Number(0.0, f64::INFINITY);
 /// A number from 0 to 1, such as a confidence.
 pub(crate) const SHARE: Shape = Shape::Number(0.0, 1.0);
 

@@ -12,7 +12,6 @@ use crate::workflow::values::value::Value;
 
 #[derive(Debug, Default)]
 pub(crate) struct SharedState {
-    /// Values of the cache blocks.
     pub(crate) cache: SharedMap,
     /// Times of the last messages of sinks with a session key, in seconds.
     pub(crate) cooldowns: SharedMap,
@@ -22,7 +21,6 @@ pub(crate) struct SharedState {
 #[derive(Debug, Default)]
 pub(crate) struct SharedMap {
     values: BTreeMap<SharedKey, SharedValue>,
-    /// Number of the latest setting.
     latest: u64,
     bytes: usize,
 }
@@ -33,7 +31,6 @@ pub(crate) type SharedKey = (Arc<str>, Arc<str>);
 #[derive(Debug)]
 struct SharedValue {
     value: StoredValue,
-    /// Number of the setting.
     number: u64,
 }
 
@@ -45,10 +42,7 @@ impl SharedMap {
         found.map(|found| found.value.value())
     }
 
-    /// Sets a value.
-    ///
-    /// # Errors
-    /// If the value is too large; nothing has changed then.
+    /// Sets a value. Fails if the value is too large; nothing has changed then.
     pub(crate) fn set(&mut self, key: SharedKey, value: StoredValue) -> Result<(), String> {
         let bytes = bytes_of(&key, &value);
         if bytes > MAX_KEPT_BYTES {
@@ -92,7 +86,6 @@ fn bytes_of((place, key): &SharedKey, value: &StoredValue) -> usize {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::{Arc, SharedKey, SharedMap, StoredValue, Value};
 

@@ -20,15 +20,32 @@ pub(crate) trait Stateful: Send + Sync {
     type State: Serialize + DeserializeOwned + Default + Send;
 
     /// Processes one element.
-    ///
-    /// # Errors
-    /// See [`Instance::run`].
     fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String>;
+}
+
+/// A block with state and without settings is a function.
+impl<S> Stateful for fn(&mut S, &mut Call<'_>) -> Result<(), String>
+where
+    S: Serialize + DeserializeOwned + Default + Send,
+{
+    type State = S;
+
+    fn run(&self, state: &mut S, call: &mut Call<'_>) -> Result<(), String> {
+        self(state, call)
+    }
 }
 
 struct StatefulInstance<B: Stateful> {
     block: B,
     state: B::State,
+}
+
+/// Creates an instance of a function with the initial state.
+pub(crate) fn stateful<S>(run: fn(&mut S, &mut Call<'_>) -> Result<(), String>) -> Box<dyn Instance>
+where
+    S: Serialize + DeserializeOwned + Default + Send + 'static,
+{
+    stateful_instance(run)
 }
 
 /// Creates an instance with the initial state.
@@ -72,10 +89,7 @@ impl<B: Stateful> Memory for StatefulInstance<B> {
 }
 
 /// Serialises a value as MessagePack with field names: numbers stay exact, including non-finite
-/// ones, and fields can be added later.
-///
-/// # Errors
-/// If it fails, or takes more than `max_bytes` bytes.
+/// ones, and fields can be added later. Fails beyond `max_bytes` bytes.
 pub(crate) fn write<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Vec<u8>, String> {
     let mut out = Bounded {
         bytes: Vec::new(),
@@ -93,9 +107,6 @@ pub(crate) fn write<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Resul
 }
 
 /// Reads what [`write()`] wrote, all of it.
-///
-/// # Errors
-/// If it does not parse.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut rest = bytes;
     let value = rmp_serde::from_read(&mut rest).map_err(|e| e.to_string())?;

@@ -1,13 +1,10 @@
 //! Scores how unusual pictures are, with a model trained on usual ones.
 
-use std::sync::Arc;
-
 use super::classification_model::with_one;
 use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
 use crate::workflow::block_api::host::ClassScore;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::color_maps::stretched;
-use crate::workflow::values::json::detection_id;
 
 /// Maximum distance of a score from its threshold, in the model's deviations; beyond it a class
 /// would be certain.
@@ -86,7 +83,6 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

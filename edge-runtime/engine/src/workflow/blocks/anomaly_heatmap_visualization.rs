@@ -1,13 +1,8 @@
 //! Draws anomaly maps.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::draw::Canvas;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::color_maps::{COLOR_MAPS, color_at, stretched};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_heatmap_visualization@v1",
@@ -79,7 +74,6 @@ fn unusual(score: f32, threshold: f64) -> f32 {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -1,8 +1,7 @@
 //! Rotates pictures until their edges are vertical or horizontal.
 
 use image::imageops;
-use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::imaging::{self, Plane, skew, warp};
+use watchkeeper_vision::imaging::{skew, warp};
 
 use crate::workflow::block_api::prelude::*;
 
@@ -39,10 +38,8 @@ const ORIENTATIONS: [(&str, (f64, f64)); 3] = [
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
     let (level, period) = call.choice(arg!("target_orientation"), &ORIENTATIONS)?;
-    let [least, most] = [
-        call.number(arg!("skip_below_degrees"))?,
-        call.number(arg!("max_correction_degrees"))?,
-    ];
+    let least = call.number(arg!("skip_below_degrees"))?;
+    let most = call.number(arg!("max_correction_degrees"))?;
     let side = call.integer_in(arg!("internal_resolution"), 1..=u32::MAX.into())?;
     let across = skew::across_edges(&small(&image.pixels.rgb(), side));
     let tilt = across.map(|angle| {
@@ -109,7 +106,6 @@ fn turned(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

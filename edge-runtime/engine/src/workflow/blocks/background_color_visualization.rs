@@ -1,10 +1,5 @@
 //! Fills everything outside of detections with a colour.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::draw::Canvas;
-use watchkeeper_vision::mask::Bitmap;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 

@@ -1,12 +1,10 @@
 //! Shows moving pixels.
 
 use watchkeeper_vision::imaging::background::Background;
-use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::blocks::common::picture_filter;
-use crate::workflow::values::image::{ImageValue, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",
@@ -19,42 +17,29 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("history", 30)
             .about("number of frames from which the background is learned"),
     ],
-    build: |_| Ok(stateful_instance(Subtract)),
+    build: |_| Ok(stateful(run)),
     ..picture_filter::BASE
 }];
 
-struct Subtract;
-
-impl Stateful for Subtract {
-    type State = Unsaved<PerVideo<Background>>;
-
-    fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("image"))?;
-        let background = state
-            .0
-            .get(&image.meta.video_identifier, || learner(image.size()))?;
-        if background.size() != image.size() {
-            *background = learner(image.size())?;
-        }
-        let history = call.integer(arg!("history"))?;
-        let seen = look(background, image, history, call.number(arg!("threshold"))?);
-        call.put(
-            0,
-            image.with_pixels(lazy(image.size(), move || {
-                imaging::joined(&[seen.clone(), seen.clone(), seen.clone()])
-            })),
-        );
-        Ok(())
+fn run(state: &mut Unsaved<PerVideo<Background>>, call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(arg!("image"))?;
+    let background = state
+        .0
+        .get(&image.meta.video_identifier, || learner(image.size()))?;
+    if background.size() != image.size() {
+        *background = learner(image.size())?;
     }
+    let history = call.integer(arg!("history"))?;
+    let seen = look(background, image, history, call.number(arg!("threshold"))?);
+    call.finish(image.with_pixels(lazy(image.size(), move || {
+        imaging::joined(&[seen.clone(), seen.clone(), seen.clone()])
+    })))
 }
 
 /// Maximum pixels of a picture whose background is learned; each takes 104 bytes.
 const MAX_PIXELS: u64 = 1 << 22;
 
-/// Makes the background model of pictures of this size.
-///
-/// # Errors
-/// If they are too large.
+/// Makes the background model of pictures of this size. Fails if they are too large.
 pub(super) fn learner(size: [u32; 2]) -> Result<Background, String> {
     if u64::from(size[0]) * u64::from(size[1]) > MAX_PIXELS {
         return Err(format!(

@@ -3,11 +3,16 @@
 use watchkeeper_vision::imaging::codes;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::barcodes::{manifest, reading};
+use crate::workflow::blocks::common::barcodes::{BASE, read};
 
-pub(super) const BLOCKS: &[Manifest] = &[manifest(
-    "roboflow_core/barcode_detector@v1",
-    "Finds and reads barcodes in pictures, including QR codes.",
-    &[Output::new("predictions", &[Kind::BarCode])],
-    |_| Ok(reading("barcode", codes::codes)),
-)];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/barcode_detector@v1",
+    summary: "Finds and reads barcodes in pictures, including QR codes.",
+    outputs: &[Output::new("predictions", &[Kind::BarCode])],
+    build: |_| {
+        Ok(Box::new(|call: &mut Call<'_>| {
+            read(call, "barcode", codes::codes)
+        }))
+    },
+    ..BASE
+}];

@@ -1,9 +1,6 @@
 //! Blurs detections.
 
-use std::sync::Arc;
-
 use image::imageops;
-use watchkeeper_vision::draw::Canvas;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;

@@ -1,10 +1,9 @@
 //! Draws boxes.
 
-use std::sync::Arc;
+use watchkeeper_vision::draw;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::ink::Ink;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_box_visualization@v1",
@@ -18,10 +17,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let ink = Ink::Boxes {
-        detections: Arc::clone(call.detections(arg!("predictions"))?),
-        by: drawing::color_by(call)?,
-        thickness: call.number(arg!("thickness"))?,
-    };
-    drawing::put(call, ink)
+    let detections = Arc::clone(call.detections(arg!("predictions"))?);
+    let by = drawing::color_by(call)?;
+    let thickness = call.number(arg!("thickness"))?;
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        draw::boxes(canvas, &detections, by, Some(thickness))
+    })
 }

@@ -1,9 +1,6 @@
 //! Fits rotated rectangles to masks.
 
 use serde_json::json;
-use watchkeeper_vision::detections::Detections;
-use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{around, min_area_rect};
 
 use crate::workflow::block_api::prelude::*;
@@ -43,6 +40,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         d.set_data("height", r.height);
         d.set_data("angle", r.angle);
     }
-    call.put(0, out);
-    Ok(())
+    call.finish(out)
 }

@@ -15,48 +15,38 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .about("the value to keep"),
         Property::literal("length", Shape::Integer(0, MAX_LENGTH))
             .about("how many values are kept"),
-        Property::boolean("pad", false)
-            .about("whether the list is padded with null at first")
-            .literal_only(),
+        Property::switch("pad", false).about("whether the list is padded with null at first"),
     ],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
-    build: |_| Ok(stateful_instance(Buffer)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("fusion")
 }];
 
 /// Maximum number of values.
 const MAX_LENGTH: i64 = 4096;
 
-struct Buffer;
-
-impl Stateful for Buffer {
-    /// The latest values, the newest first.
-    type State = VecDeque<StoredValue>;
-
-    fn run(&self, latest: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let length: usize = call.bounded_integer(arg!("length"))?;
-        latest.push_front(StoredValue::copied(call.arg(arg!("data"))));
-        latest.truncate(length);
-        let fitting = count_fitting(latest.iter(), MAX_KEPT_BYTES);
-        if fitting < latest.len() {
-            latest.truncate(fitting);
-            return Err(format!(
-                "length is {length}, but only {fitting} such values fit into the {} MiB that a \
-                 step keeps; use a smaller length or smaller pictures",
-                MAX_KEPT_BYTES >> 20
-            ));
-        }
-        let mut list: Vec<Value> = latest.iter().map(|kept| kept.value().clone()).collect();
-        if call.boolean(arg!("pad"))? {
-            list.resize(length, Value::Null);
-        }
-        call.put(0, list);
-        Ok(())
+/// `latest`: the latest values, the newest first.
+fn run(latest: &mut VecDeque<StoredValue>, call: &mut Call<'_>) -> Result<(), String> {
+    let length: usize = call.bounded_integer(arg!("length"))?;
+    latest.push_front(StoredValue::copied(call.arg(arg!("data"))));
+    latest.truncate(length);
+    let fitting = count_fitting(latest.iter(), MAX_KEPT_BYTES);
+    if fitting < latest.len() {
+        latest.truncate(fitting);
+        return Err(format!(
+            "length is {length}, but only {fitting} such values fit into the {} MiB that a \
+             step keeps; use a smaller length or smaller pictures",
+            MAX_KEPT_BYTES >> 20
+        ));
     }
+    let mut list: Vec<Value> = latest.iter().map(|kept| kept.value().clone()).collect();
+    if call.boolean(arg!("pad"))? {
+        list.resize(length, Value::Null);
+    }
+    call.finish(list)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::sync::Arc;
 

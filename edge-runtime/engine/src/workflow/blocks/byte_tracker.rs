@@ -1,12 +1,9 @@
 //! Tracks objects with ByteTrack.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::instances::{self, BUFFER, Instances, Video};
+use crate::workflow::blocks::common::instances::{self, BUFFER, CACHE_SIZE, Video, followed};
 use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo};
 
 const ACTIVATION: Property = Property::fraction("track_activation_threshold", 0.25)
@@ -18,69 +15,55 @@ const MATCHING: Property = Property::fraction("minimum_matching_threshold", 0.8)
 const CONSECUTIVE: Property = Property::integer("minimum_consecutive_frames", 1)
     .about("frames in a row before a track is reported")
     .nullable();
-const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
+const OUTPUTS: [Output; 3] = instances::outputs(&[Kind::ObjectDetection]);
 
-const BASE: Manifest = Manifest {
+const V1: Manifest = Manifest {
+    name: "roboflow_core/byte_tracker@v1",
     summary: "Tracks objects over time (ByteTrack).",
     role: Role::Tracker,
-    build,
+    properties: &[
+        METADATA,
+        followed(BOXES),
+        ACTIVATION,
+        BUFFER,
+        MATCHING,
+        CONSECUTIVE,
+    ],
+    outputs: &[OUTPUTS[0]],
+    build: |_| Ok(stateful(run)),
     keeps_classes: true,
     ..Manifest::of("video")
 };
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    BASE.version(
-        "roboflow_core/byte_tracker@v1",
-        &[
-            METADATA,
-            Property::data("detections", BOXES).about("what to follow"),
-            ACTIVATION,
-            BUFFER,
-            MATCHING,
-            CONSECUTIVE,
-        ],
-        &[TRACKED],
-    ),
-    BASE.version(
-        "roboflow_core/byte_tracker@v2",
-        &[
+    V1,
+    Manifest {
+        name: "roboflow_core/byte_tracker@v2",
+        properties: &[
             FRAME.inputs_only(),
-            Property::data("detections", BOXES).about("what to follow"),
+            followed(BOXES),
             ACTIVATION,
             BUFFER,
             MATCHING,
             CONSECUTIVE,
         ],
-        &[TRACKED],
-    ),
-    BASE.version(
-        "roboflow_core/byte_tracker@v3",
-        &[
+        ..V1
+    },
+    Manifest {
+        name: "roboflow_core/byte_tracker@v3",
+        properties: &[
             FRAME,
-            Property::data("detections", DETECTIONS).about("what to follow"),
+            followed(DETECTIONS),
             ACTIVATION,
             BUFFER,
             MATCHING,
             CONSECUTIVE,
-            instances::CACHE_SIZE,
+            CACHE_SIZE,
         ],
-        &[
-            TRACKED,
-            Output::new("new_instances", &[Kind::ObjectDetection]),
-            Output::new("already_seen_instances", &[Kind::ObjectDetection]),
-        ],
-    ),
+        outputs: &OUTPUTS,
+        ..V1
+    },
 ];
-
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(stateful_instance(Tracker {
-        cache_size: instances::cache_size(setup),
-    }))
-}
-
-struct Tracker {
-    cache_size: usize,
-}
 
 /// Detections whose picture size is known only if there are boxes.
 fn sized(mut all: Arc<Detections>) -> Arc<Detections> {
@@ -90,39 +73,27 @@ fn sized(mut all: Arc<Detections>) -> Arc<Detections> {
     all
 }
 
-impl Stateful for Tracker {
-    type State = PerVideo<Video<ByteTrack>>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("metadata" | "image"))?;
-        let detections = call.detections(arg!("detections"))?;
-        let config = ByteTrackConfig {
-            activation_threshold: call.number(arg!("track_activation_threshold"))?,
-            lost_track_buffer: instances::frames(call, arg!("lost_track_buffer"))?,
-            match_threshold: call.number(arg!("minimum_matching_threshold"))?,
-            minimum_consecutive_frames: instances::frames(
-                call,
-                arg!("minimum_consecutive_frames"),
-            )?,
-            frame_rate: meta.fps.unwrap_or(0.0),
-        };
-        let video = videos.get(&meta.video_identifier, || {
-            Ok(Video {
-                tracker: ByteTrack::new(config),
-                instances: Instances::new(self.cache_size),
-            })
-        })?;
-        // The rate of a camera is measured after some frames.
-        video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
-        let mut tracked = call.blank(0);
-        let out = Arc::make_mut(&mut tracked);
-        video.tracker.update_into(detections, meta.source_s, out);
-        if call.out.len() > 1 {
-            let [fresh, known] = video.instances.split_new(&tracked, call);
-            call.put(1, sized(fresh));
-            call.put(2, sized(known));
-        }
-        call.put(0, sized(tracked));
-        Ok(())
+fn run(videos: &mut PerVideo<Video<ByteTrack>>, call: &mut Call<'_>) -> Result<(), String> {
+    let meta = call.video(arg!("metadata" | "image"))?;
+    let detections = call.detections(arg!("detections"))?;
+    let config = ByteTrackConfig {
+        activation_threshold: call.number(arg!("track_activation_threshold"))?,
+        lost_track_buffer: instances::frames(call, arg!("lost_track_buffer"))?,
+        match_threshold: call.number(arg!("minimum_matching_threshold"))?,
+        minimum_consecutive_frames: instances::frames(call, arg!("minimum_consecutive_frames"))?,
+        frame_rate: meta.fps.unwrap_or(0.0),
+    };
+    let new = || Video::new(ByteTrack::new(config), call);
+    let video = videos.get(&meta.video_identifier, new)?;
+    // The rate of a camera is measured after some frames.
+    video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
+    let mut tracked = call.blank(0);
+    let out = Arc::make_mut(&mut tracked);
+    video.tracker.update_into(detections, meta.source_s, out);
+    if call.out.len() > 1 {
+        let [fresh, known] = video.instances.split_new(&tracked, call);
+        call.put(1, sized(fresh));
+        call.put(2, sized(known));
     }
+    call.finish(sized(tracked))
 }

@@ -1,7 +1,5 @@
 //! Stores values of a video by key, for all steps of the workflow.
 
-use std::sync::Arc;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::stored_value::StoredValue;
 
@@ -40,8 +38,7 @@ fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
 fn get(call: &mut Call<'_>) -> Result<(), String> {
     let (place, key) = (place(call)?, Arc::from(call.text(arg!("key"))?));
     let value = call.shared.cache.get(&place, &key).cloned();
-    call.put(0, value.unwrap_or(Value::Bool(false)));
-    Ok(())
+    call.finish(value.unwrap_or(Value::Bool(false)))
 }
 
 fn set(call: &mut Call<'_>) -> Result<(), String> {
@@ -49,12 +46,10 @@ fn set(call: &mut Call<'_>) -> Result<(), String> {
     let value = call.arg(arg!("value")).clone();
     let kept = StoredValue::copied(&value);
     call.shared.cache.set((place, key), kept)?;
-    call.put(0, value);
-    Ok(())
+    call.finish(value)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;

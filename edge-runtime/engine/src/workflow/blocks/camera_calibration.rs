@@ -4,38 +4,25 @@ use watchkeeper_vision::imaging::warp::Lens;
 
 use crate::workflow::block_api::prelude::*;
 
+/// A number of the lens; null leaves the picture unchanged.
+const fn term(name: &'static str) -> Property {
+    Property::value(name, NUMBER).nullable()
+}
+
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/camera-calibration@v1",
     summary: "Removes the distortion of a lens from a picture.",
     properties: &[
         IMAGE,
-        Property::value("fx", NUMBER)
-            .about("horizontal focal length in pixels")
-            .nullable(),
-        Property::value("fy", NUMBER)
-            .about("vertical focal length in pixels")
-            .nullable(),
-        Property::value("cx", NUMBER)
-            .about("horizontal position of the optical axis in pixels")
-            .nullable(),
-        Property::value("cy", NUMBER)
-            .about("vertical position of the optical axis in pixels")
-            .nullable(),
-        Property::value("k1", NUMBER)
-            .about("first radial term")
-            .nullable(),
-        Property::value("k2", NUMBER)
-            .about("second radial term")
-            .nullable(),
-        Property::value("k3", NUMBER)
-            .about("third radial term")
-            .nullable(),
-        Property::value("p1", NUMBER)
-            .about("first tangential term")
-            .nullable(),
-        Property::value("p2", NUMBER)
-            .about("second tangential term")
-            .nullable(),
+        term("fx").about("horizontal focal length in pixels"),
+        term("fy").about("vertical focal length in pixels"),
+        term("cx").about("horizontal position of the optical axis in pixels"),
+        term("cy").about("vertical position of the optical axis in pixels"),
+        term("k1").about("first radial term"),
+        term("k2").about("second radial term"),
+        term("k3").about("third radial term"),
+        term("p1").about("first tangential term"),
+        term("p2").about("second tangential term"),
         Property::boolean("use_fisheye_model", false)
             .about("whether the lens is a fisheye, which uses only k1")
             .nullable(),
@@ -63,9 +50,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         tangential: [number(arg!("p1"))?, number(arg!("p2"))?],
         is_fisheye: call.boolean(arg!("use_fisheye_model"))?,
     };
-    call.put(
-        0,
-        image.changed(image.size(), move |pixels| lens.straighten(pixels)),
-    );
-    Ok(())
+    call.finish(image.changed(image.size(), move |pixels| lens.straighten(pixels)))
 }

@@ -1,40 +1,11 @@
 //! Measures the sharpness of pictures.
 
-use watchkeeper_vision::draw::{Canvas, Color, TextBox};
-use watchkeeper_vision::geometry::{BBox, Point};
-use watchkeeper_vision::imaging::{self, Plane, focus};
+use watchkeeper_vision::draw::TextBox;
+use watchkeeper_vision::imaging::focus;
 use watchkeeper_vision::numbers::average;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::image::{RgbPixels, lazy};
 
-const UNDEREXPOSED_THRESHOLD_PERCENT: Property =
-    Property::literal("underexposed_threshold_percent", Shape::Number(0.0, 100.0))
-        .about("brightness in percent below which a pixel is too dark")
-        .or(Or::Float(3.0));
-const OVEREXPOSED_THRESHOLD_PERCENT: Property =
-    Property::literal("overexposed_threshold_percent", Shape::Number(0.0, 100.0))
-        .about("brightness in percent above which a pixel is too bright")
-        .or(Or::Float(97.0));
-const SHOW_ZEBRA_WARNINGS: Property = Property::boolean("show_zebra_warnings", true)
-    .about("whether pixels that are too dark or too bright are hatched")
-    .literal_only();
-const GRID_OVERLAY: Property =
-    Property::choice("grid_overlay", &["None", "2x2", "3x3", "4x4", "5x5"], "3x3")
-        .about("grid lines over the picture")
-        .literal_only();
-const SHOW_HUD: Property = Property::boolean("show_hud", true)
-    .about("whether numbers are shown")
-    .literal_only();
-const SHOW_FOCUS_PEAKING: Property = Property::boolean("show_focus_peaking", true)
-    .about("whether sharp edges are coloured")
-    .literal_only();
-const SHOW_CENTER_MARKER: Property = Property::boolean("show_center_marker", true)
-    .about("whether the middle is marked")
-    .literal_only();
-const INPUT: Property = Property::data("detections", BOXES)
-    .about("detections whose sharpness to measure too")
-    .or(Or::Null);
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/camera_focus@v1",
@@ -53,14 +24,21 @@ pub(super) const BLOCKS: &[Manifest] = &[
                   sharpness and exposure.",
         properties: &[
             IMAGE,
-            UNDEREXPOSED_THRESHOLD_PERCENT,
-            OVEREXPOSED_THRESHOLD_PERCENT,
-            SHOW_ZEBRA_WARNINGS,
-            GRID_OVERLAY,
-            SHOW_HUD,
-            SHOW_FOCUS_PEAKING,
-            SHOW_CENTER_MARKER,
-            INPUT,
+            Property::literal("underexposed_threshold_percent", Shape::Number(0.0, 100.0))
+                .about("brightness in percent below which a pixel is too dark")
+                .or(Or::Float(3.0)),
+            Property::literal("overexposed_threshold_percent", Shape::Number(0.0, 100.0))
+                .about("brightness in percent above which a pixel is too bright")
+                .or(Or::Float(97.0)),
+            Property::switch("show_zebra_warnings", true)
+                .about("whether pixels that are too dark or too bright are hatched"),
+            Property::literal_choice("grid_overlay", &["None", "2x2", "3x3", "4x4", "5x5"], "3x3")
+                .about("grid lines over the picture"),
+            Property::switch("show_hud", true).about("whether numbers are shown"),
+            Property::switch("show_focus_peaking", true).about("whether sharp edges are coloured"),
+            Property::switch("show_center_marker", true).about("whether the middle is marked"),
+            Property::optional_data("detections", BOXES)
+                .about("detections whose sharpness to measure too"),
         ],
         outputs: &[
             Output::new("image", &[Kind::Image]),
@@ -95,8 +73,7 @@ fn brenner(call: &mut Call<'_>) -> Result<(), String> {
         draw_text(&mut canvas, &format!("Focus value: {mean:.2}"));
         out
     });
-    call.put(0, image.with_pixels(shown));
-    Ok(())
+    call.finish(image.with_pixels(shown))
 }
 
 /// Writes a line into the upper left corner.
@@ -112,7 +89,6 @@ fn draw_text(canvas: &mut Canvas<'_>, line: &str) {
     text.draw(canvas, Point::new(8.0, 8.0), &[line], 0.0);
 }
 
-/// Overlays that are drawn on the picture.
 #[derive(Debug, Clone, Copy)]
 struct Overlays {
     dark: u8,
@@ -137,13 +113,9 @@ fn tenengrad(call: &mut Call<'_>) -> Result<(), String> {
     } else {
         call.put(2, Vec::new());
     }
-    call.put(
-        0,
-        image.changed(image.size(), move |pixels| {
-            overlays.draw(pixels, &grey, &measure, mean)
-        }),
-    );
-    Ok(())
+    call.finish(image.changed(image.size(), move |pixels| {
+        overlays.draw(pixels, &grey, &measure, mean)
+    }))
 }
 
 /// Mean sharpness in a box; null if it is empty.

@@ -1,10 +1,15 @@
 //! Draws the classes of a whole picture.
 
-use watchkeeper_vision::draw::{Canvas, Color, ColorBy, TextBox, palette};
-use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::draw::{ColorBy, TextBox, palette};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
+
+const TEXTS: Shape = Shape::Choice(&["Class", "Confidence", "Class and Confidence"]);
+
+const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
+    Property::value_or(name, shape, default).inputs_only()
+}
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/classification_label_visualization@v1",
@@ -19,31 +24,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::PALETTE_SIZE,
         drawing::CUSTOM_COLORS,
         drawing::COLOR_AXIS,
-        Property::value_or(
-            "text",
-            Shape::Choice(&["Class", "Confidence", "Class and Confidence"]),
-            Or::Text("Class"),
-        )
-        .about("content of a label")
-        .inputs_only(),
-        Property::value_or("text_position", BOX_ANCHORS, Or::Text("TOP_LEFT"))
-            .about("position of the labels in the picture")
-            .inputs_only(),
-        Property::value_or("text_color", Shape::Text, Or::Text("WHITE"))
-            .about("colour of the text")
-            .inputs_only(),
-        Property::value_or("text_scale", NUMBER, Or::Float(1.0))
-            .about("size of the letters")
-            .inputs_only(),
-        Property::value_or("text_thickness", INTEGER, Or::Int(1))
-            .about("kept for compatibility: the weight of the text is fixed")
-            .inputs_only(),
-        Property::value_or("text_padding", INTEGER, Or::Int(10))
-            .about("pixels around the text")
-            .inputs_only(),
-        Property::value_or("border_radius", INTEGER, Or::Int(0))
-            .about("radius of the corners in pixels")
-            .inputs_only(),
+        look("text", TEXTS, Or::Text("Class")).about("content of a label"),
+        look("text_position", BOX_ANCHORS, Or::Text("TOP_LEFT"))
+            .about("position of the labels in the picture"),
+        look("text_color", Shape::Text, Or::Text("WHITE")).about("colour of the text"),
+        look("text_scale", NUMBER, Or::Float(1.0)).about("size of the letters"),
+        look("text_thickness", INTEGER, Or::Int(1))
+            .about("kept for compatibility: the weight of the text is fixed"),
+        look("text_padding", INTEGER, Or::Int(10)).about("pixels around the text"),
+        look("border_radius", INTEGER, Or::Int(0)).about("radius of the corners in pixels"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

@@ -5,8 +5,6 @@ use super::object_detection_model::{
 };
 use crate::workflow::block_api::host::ClassScore;
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::image::ImageValue;
-use crate::workflow::values::json::detection_id;
 
 const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
     Property::choice("confidence_mode", choices, default)
@@ -42,13 +40,13 @@ const ONE: Manifest = Manifest {
     summary: "Classifies a picture: the best class of a model.",
     role: Role::OtherModel(Task::Classes),
     batch: &["images"],
-    build: |_| Ok(Box::new(Classify { several: false })),
+    build: |_| Ok(Box::new(|call: &mut Call<'_>| classify(call, false))),
     ..Manifest::of("model")
 };
 
 const SEVERAL: Manifest = Manifest {
     summary: "Classifies a picture: every class of a model with a sufficient score.",
-    build: |_| Ok(Box::new(Classify { several: true })),
+    build: |_| Ok(Box::new(|call: &mut Call<'_>| classify(call, true))),
     ..ONE
 };
 
@@ -85,30 +83,21 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
 ];
 
-struct Classify {
-    several: bool,
-}
-
-impl Block for Classify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("images"))?;
-        let model_id = call.text(arg!("model_id"))?;
-        let least = match call.arg(arg!("confidence_mode")).as_str() {
-            Some("best" | "default") => 0.4,
-            _ => call.number_or_text(arg!("confidence" | "custom_confidence"))?,
-        };
-        let scores = call.host.classify(model_id, image)?;
-        let id = detection_id(&call.new_id());
-        let predictions = if self.several {
-            with_several(image, &id, &scores, least)
-        } else {
-            with_one(image, &id, scores, least)
-        };
-        call.put(0, predictions);
-        call.put(1, id);
-        call.put(2, model_id);
-        Ok(())
-    }
+fn classify(call: &mut Call<'_>, several: bool) -> Result<(), String> {
+    let image = call.image(arg!("images"))?;
+    let model_id = call.text(arg!("model_id"))?;
+    let least = match call.arg(arg!("confidence_mode")).as_str() {
+        Some("best" | "default") => 0.4,
+        _ => call.number_or_text(arg!("confidence" | "custom_confidence"))?,
+    };
+    let scores = call.host.classify(model_id, image)?;
+    let id = detection_id(&call.new_id());
+    let predictions = if several {
+        with_several(image, &id, &scores, least)
+    } else {
+        with_one(image, &id, scores, least)
+    };
+    call.finish_all((predictions, id, model_id))
 }
 
 /// The common members of both kinds of results.

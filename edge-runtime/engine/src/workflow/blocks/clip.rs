@@ -1,7 +1,6 @@
 //! Computes comparable embeddings of pictures and texts.
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::value::Array;
 
 /// Models of the first family.
 pub(super) const CLIP: &[&str] = &[
@@ -38,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/clip@v1",
         properties: &[DATA, version(CLIP, "ViT-B-32")],
         model: |known| Some(format!("clip/{}", known("version")?)),
-        build: |_| Ok(Box::new(Embed { family: "clip" })),
+        build: |_| Ok(Box::new(|call: &mut Call<'_>| embed(call, "clip"))),
         ..BASE
     },
     Manifest {
@@ -46,37 +45,30 @@ pub(super) const BLOCKS: &[Manifest] = &[
         properties: &[DATA, version(PERCEPTION, "PE-Core-L14-336")],
         model: |known| Some(format!("perception_encoder/{}", known("version")?)),
         build: |_| {
-            let family = "perception_encoder";
-            Ok(Box::new(Embed { family }))
+            Ok(Box::new(|call: &mut Call<'_>| {
+                embed(call, "perception_encoder")
+            }))
         },
         ..BASE
     },
 ];
 
-struct Embed {
-    family: &'static str,
-}
-
-impl Block for Embed {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let model_id = format!("{}/{}", self.family, call.text(arg!("version"))?);
-        let numbers = match call.arg(arg!("data")) {
-            Value::Image(image) => call.host.embed(&model_id, image)?,
-            Value::Text(text) => call.host.embed_text(&model_id, text)?,
-            other => {
-                return Err(format!(
-                    "a picture or a text expected, got {}",
-                    other.what()
-                ));
-            }
-        };
-        call.put(0, Array::row(numbers));
-        Ok(())
-    }
+fn embed(call: &mut Call<'_>, family: &str) -> Result<(), String> {
+    let model_id = format!("{}/{}", family, call.text(arg!("version"))?);
+    let numbers = match call.arg(arg!("data")) {
+        Value::Image(image) => call.host.embed(&model_id, image)?,
+        Value::Text(text) => call.host.embed_text(&model_id, text)?,
+        other => {
+            return Err(format!(
+                "a picture or a text expected, got {}",
+                other.what()
+            ));
+        }
+    };
+    call.finish(Array::row(numbers))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -1,7 +1,5 @@
 //! Compares a picture with texts.
 
-use std::sync::Arc;
-
 use super::clip::{CLIP, version};
 use super::cosine_similarity::cosine;
 use crate::workflow::block_api::prelude::*;
@@ -13,6 +11,7 @@ const BASE: Manifest = Manifest {
     summary: "Scores how well each of several texts describes a picture.",
     role: Role::OtherModel(Task::NumbersOfTexts),
     batch: &["images"],
+    build: |_| Ok(Box::new(run)),
     ..Manifest::of("model")
 };
 
@@ -30,7 +29,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
             Output::new("prediction_type", &[Kind::PredictionType]),
         ],
         model: |_| Some(format!("clip/{FIRST_MODEL}")),
-        build: |_| Ok(Box::new(Compare { is_first: true })),
         ..BASE
     },
     Manifest {
@@ -56,7 +54,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             if given.is_some_and(Vec::is_empty) {
                 return Err("classes is empty; add at least one".to_owned());
             }
-            Ok(Box::new(Compare { is_first: false }))
+            Ok(Box::new(run))
         },
         ..BASE
     },
@@ -65,58 +63,53 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// The only model of the first version, and the default of the second.
 const FIRST_MODEL: &str = "ViT-B-16";
 
-struct Compare {
-    is_first: bool,
-}
-
-impl Block for Compare {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("images"))?;
-        let texts = call.texts(arg!("texts" | "classes"))?;
-        let model = if self.is_first {
-            FIRST_MODEL
-        } else {
-            call.text(arg!("version"))?
-        };
-        let similarities = similarities(call, &format!("clip/{model}"), &texts)?;
-        let floats = similarities.iter().map(|n| Value::Float(*n));
-        call.put(0, Value::list(floats.collect()));
-        call.put(1, Arc::clone(&image.id));
-        call.put(2, Arc::clone(image.root_id()));
-        if self.is_first {
-            call.put(3, "classification");
-            return Ok(());
-        }
-        let by = |n: &(usize, f64), m: &(usize, f64)| n.1.total_cmp(&m.1);
-        let each = || similarities.iter().copied().enumerate();
-        // Of equal ones, the first.
-        let (Some(best), Some(worst)) = (each().rev().max_by(by), each().min_by(by)) else {
-            return Err("classes is empty; add at least one".to_owned());
-        };
-        let name = |i: usize| {
-            let text = texts.get(i);
-            text.map_or(Value::Null, |t| Value::Text(Arc::clone(t)))
-        };
-        let rows = each().map(|(i, n)| {
-            Value::dict([
-                ("class", name(i)),
-                ("class_id", Value::from(i)),
-                ("confidence", Value::Float(n)),
-            ])
-        });
-        let predictions = Value::dict([
-            ("predictions", Value::list(rows.collect())),
-            ("top", name(best.0)),
-            ("confidence", Value::Float(best.1)),
-            ("parent_id", Value::Text(Arc::clone(&image.id))),
-        ]);
-        call.put(3, best.1);
-        call.put(4, name(best.0));
-        call.put(5, worst.1);
-        call.put(6, name(worst.0));
-        call.put(7, predictions);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(arg!("images"))?;
+    let texts = call.texts(arg!("texts" | "classes"))?;
+    let is_first = !call.has(arg!("version"));
+    let model = if is_first {
+        FIRST_MODEL
+    } else {
+        call.text(arg!("version"))?
+    };
+    let similarities = similarities(call, &format!("clip/{model}"), &texts)?;
+    let floats = similarities.iter().map(|n| Value::Float(*n));
+    call.put(0, Value::list(floats.collect()));
+    call.put(1, Arc::clone(&image.id));
+    call.put(2, Arc::clone(image.root_id()));
+    if is_first {
+        call.put(3, "classification");
+        return Ok(());
     }
+    let by = |n: &(usize, f64), m: &(usize, f64)| n.1.total_cmp(&m.1);
+    let each = || similarities.iter().copied().enumerate();
+    // Of equal ones, the first.
+    let (Some(best), Some(worst)) = (each().rev().max_by(by), each().min_by(by)) else {
+        return Err("classes is empty; add at least one".to_owned());
+    };
+    let name = |i: usize| {
+        let text = texts.get(i);
+        text.map_or(Value::Null, |t| Value::Text(Arc::clone(t)))
+    };
+    let rows = each().map(|(i, n)| {
+        Value::dict([
+            ("class", name(i)),
+            ("class_id", Value::from(i)),
+            ("confidence", Value::Float(n)),
+        ])
+    });
+    let predictions = Value::dict([
+        ("predictions", Value::list(rows.collect())),
+        ("top", name(best.0)),
+        ("confidence", Value::Float(best.1)),
+        ("parent_id", Value::Text(Arc::clone(&image.id))),
+    ]);
+    call.put(3, best.1);
+    call.put(4, name(best.0));
+    call.put(5, worst.1);
+    call.put(6, name(worst.0));
+    call.put(7, predictions);
+    Ok(())
 }
 
 /// Returns the similarity of the picture and each text.
@@ -142,7 +135,6 @@ fn similarities(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

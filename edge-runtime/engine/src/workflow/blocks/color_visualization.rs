@@ -1,10 +1,9 @@
 //! Fills boxes with colour.
 
-use std::sync::Arc;
+use watchkeeper_vision::draw;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::ink::Ink;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/color_visualization@v1",
@@ -15,10 +14,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let ink = Ink::Tints {
-        detections: Arc::clone(call.detections(arg!("predictions"))?),
-        by: drawing::color_by(call)?,
-        opacity: call.number(arg!("opacity"))?,
-    };
-    drawing::put(call, ink)
+    let detections = Arc::clone(call.detections(arg!("predictions"))?);
+    let by = drawing::color_by(call)?;
+    let opacity = call.number(arg!("opacity"))?;
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        draw::tints(canvas, &detections, by, opacity)
+    })
 }

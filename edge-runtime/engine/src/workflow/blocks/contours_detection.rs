@@ -1,10 +1,5 @@
 //! Finds outlines in pictures.
 
-use watchkeeper_vision::draw::{Canvas, Color};
-use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::imaging;
-use watchkeeper_vision::mask::Bitmap;
-
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -64,6 +59,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         }
         out
     });
-    call.put(0, drawn);
-    Ok(())
+    call.finish(drawn)
 }

@@ -1,6 +1,6 @@
 //! Enhances contrast.
 
-use watchkeeper_vision::imaging::{self, Plane, contrast};
+use watchkeeper_vision::imaging::contrast;
 use watchkeeper_vision::numbers::quantile;
 
 use crate::workflow::block_api::prelude::*;
@@ -17,9 +17,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("contrast_multiplier", Shape::Number(0.1, 5.0))
             .about("factor of the contrast")
             .or(Or::Float(1.0)),
-        Property::boolean("normalize_brightness", false)
-            .about("whether to brighten the middle of the range")
-            .literal_only(),
+        Property::switch("normalize_brightness", false)
+            .about("whether to brighten the middle of the range"),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

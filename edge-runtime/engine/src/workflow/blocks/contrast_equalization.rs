@@ -1,11 +1,10 @@
 //! Equalizes contrast.
 
-use watchkeeper_vision::imaging::{self, contrast};
+use watchkeeper_vision::imaging::contrast;
 use watchkeeper_vision::numbers::quantile;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::picture_filter;
-use crate::workflow::values::image::RgbPixels;
 
 type Method = fn(&RgbPixels) -> RgbPixels;
 

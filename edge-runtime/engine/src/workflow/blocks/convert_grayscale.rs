@@ -1,7 +1,5 @@
 //! Converts pictures to grey.
 
-use watchkeeper_vision::imaging;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::picture_filter;
 

@@ -1,7 +1,5 @@
 //! Draws the corners of boxes.
 
-use watchkeeper_vision::geometry::Point;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 

@@ -16,10 +16,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let (a, b) = (
-        call.numbers(arg!("embedding_1"))?,
-        call.numbers(arg!("embedding_2"))?,
-    );
+    let a = call.numbers(arg!("embedding_1"))?;
+    let b = call.numbers(arg!("embedding_2"))?;
     if a.len() != b.len() {
         return Err(format!(
             "embeddings of {} and {} numbers can't be compared",
@@ -27,14 +25,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             b.len()
         ));
     }
-    call.put(0, cosine(&a, &b));
-    Ok(())
+    call.finish(cosine(&a, &b))
 }
 
-/// The embedding in property `arg`, scaled to length 1.
-///
-/// # Errors
-/// If it has another number of dimensions than the earlier ones, or its length is not finite.
+/// The embedding in property `arg`, scaled to length 1. Fails if it has another number of
+/// dimensions than the earlier ones, or its length is not finite.
 pub(super) fn unit_embedding(
     call: &Call<'_>,
     arg: Arg,

@@ -1,10 +1,8 @@
 //! Draws enlarged copies of detections.
 
-use std::sync::Arc;
-
 use image::imageops::{self, FilterType};
 use image::{ImageBuffer, Rgb};
-use watchkeeper_vision::geometry::{Anchor, BBox};
+use watchkeeper_vision::geometry::Anchor;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;

@@ -87,15 +87,15 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     };
     let now = call.host.wall_clock().ok_or("the time of day is unknown")?;
     let here = now.to_zoned(zone);
-    call.put(0, Value::Time(now));
-    call.put(1, here.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string());
-    call.put(2, here.strftime("%Y-%m-%d").to_string());
-    call.put(3, here.strftime("%H:%M:%S").to_string());
-    Ok(())
+    call.finish_all((
+        Value::Time(now),
+        here.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string(),
+        here.strftime("%Y-%m-%d").to_string(),
+        here.strftime("%H:%M:%S").to_string(),
+    ))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::Map;
 
 use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
 use crate::workflow::block_api::prelude::*;
@@ -33,9 +32,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "aggregations of each value: sum, avg, max, min, count, distinct, count_distinct, \
              values_counts or values_difference; max, min and values_difference ignore null",
         ),
-        Property::choice("interval_unit", &names_of(&UNITS), "seconds")
-            .about("unit of the interval")
-            .literal_only(),
+        Property::literal_choice("interval_unit", &names_of(&UNITS), "seconds")
+            .about("unit of the interval"),
         Property::literal("interval", Shape::at_least(1)).about("length of the interval"),
     ],
     outputs: &[Output::new("*", &[Kind::Any])],
@@ -110,7 +108,6 @@ struct Aggregate {
     wanted: Vec<(String, String)>,
 }
 
-/// Values of the current interval.
 #[derive(Default, Serialize, Deserialize)]
 struct Interval {
     /// One per output.
@@ -335,7 +332,6 @@ fn beside(value: &Value, kept: &Value) -> AggregationError {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -16,24 +16,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("next_steps", Shape::Steps).about("the steps that go on"),
     ],
     outputs: &[],
-    build: |_| Ok(stateful_instance(Delta)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("flow_control")
 }];
 
-struct Delta;
-
-impl Stateful for Delta {
-    /// The last value, per video.
-    type State = PerVideo<Option<StoredValue>>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let video = &call.image(arg!("image"))?.meta.video_identifier;
-        let last = videos.get(video, || Ok(None))?;
-        let value = call.arg(arg!("value"));
-        if last.as_ref().is_none_or(|last| !last.value().same(value)) {
-            *last = Some(StoredValue::copied(value));
-            call.take_branch(0);
-        }
-        Ok(())
+/// `videos`: the last value, per video.
+fn run(videos: &mut PerVideo<Option<StoredValue>>, call: &mut Call<'_>) -> Result<(), String> {
+    let video = &call.image(arg!("image"))?.meta.video_identifier;
+    let last = videos.get(video, || Ok(None))?;
+    let value = call.arg(arg!("value"));
+    if last.as_ref().is_none_or(|last| !last.value().same(value)) {
+        *last = Some(StoredValue::copied(value));
+        call.take_branch(0);
     }
+    Ok(())
 }

@@ -1,11 +1,7 @@
 //! Estimates relative depth.
 
-use std::sync::Arc;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::color_maps::{VIRIDIS, color_at, stretched};
-use crate::workflow::values::image::{RgbPixels, lazy};
-use crate::workflow::values::value::Array;
 
 const MODELS: &[&str] = &[
     "depth-anything-v2/small",
@@ -44,12 +40,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let depth = Arc::new(stretched(&normalised(&depth)?, image.size())?);
     let shown = Arc::clone(&depth);
     let size = image.size();
-    call.put(
-        0,
+    call.finish_all((
         image.with_pixels(lazy(size, move || colours(&shown, size))),
-    );
-    call.put(1, Value::Array(depth));
-    Ok(())
+        Value::Array(depth),
+    ))
 }
 
 /// Scales the numbers to 0 to 1; non-finite ones become 0.
@@ -86,7 +80,6 @@ fn colours(depth: &Array, [width, height]: [u32; 2]) -> RgbPixels {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;

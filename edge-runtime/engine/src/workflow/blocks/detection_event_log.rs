@@ -1,9 +1,6 @@
 //! Logs tracked objects: when each was first and last seen.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
@@ -37,14 +34,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("total_pending", &[Kind::Integer]),
         Output::new("complete_events", &[Kind::Dictionary]),
     ],
-    build: |_| Ok(stateful_instance(EventLog)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("analytics")
 }];
 
 /// Maximum number of objects per video.
 const MAX_OBJECTS: usize = 16_384;
-
-struct EventLog;
 
 #[derive(Default, Serialize, Deserialize)]
 struct Log {
@@ -70,66 +65,62 @@ struct SightTime {
     relative: f64,
 }
 
-impl Stateful for EventLog {
-    type State = PerVideo<Log>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("image"))?;
-        let detections = call.detections(arg!("detections"))?;
-        let threshold = call.integer(arg!("frame_threshold"))?;
-        let log = videos.get(&meta.video_identifier, || Ok(Log::default()))?;
-        log.frame += 1;
-        if log.frame == 1 {
-            log.last_flush = 1;
-        }
-        let began_s = *log.began_s.get_or_insert(meta.time_s());
-        let now = SightTime {
-            frame: log.frame,
-            timestamp: meta.frame_timestamp,
-            relative: meta.time_s() - began_s,
-        };
-        let mut complete = Vec::new();
-        if log.frame - log.last_flush >= call.integer(arg!("flush_interval"))? {
-            let stale = call.integer(arg!("stale_frames"))?;
-            log.seen.retain(|track, seen| {
-                let is_gone = log.frame - seen.last.frame > stale;
-                if is_gone && seen.frames >= threshold {
-                    complete.push((track.to_string(), seen.describe(*track)));
-                }
-                !is_gone
-            });
-            log.last_flush = log.frame;
-        }
-        for d in &detections.boxes {
-            let Some(track) = d.track else { continue };
-            let seen = log.seen.entry(track.0).or_insert_with(|| LoggedObject {
-                class: Arc::clone(&d.class),
-                first: now,
-                last: now,
-                frames: 0,
-            });
-            seen.last = now;
-            seen.frames += 1;
-        }
-        log.evict();
-        let (logged, pending): (Vec<_>, Vec<_>) =
-            log.seen.iter().partition(|(_, s)| s.frames >= threshold);
-        call.put(2, logged.len());
-        call.put(3, pending.len());
-        let entries = |list: Vec<(&i64, &LoggedObject)>| {
-            Value::dict(
-                list.into_iter()
-                    .map(|(track, seen)| (track.to_string(), seen.describe(*track))),
-            )
-        };
-        call.put(
-            0,
-            Value::dict([("logged", entries(logged)), ("pending", entries(pending))]),
-        );
-        call.put(1, Value::Detections(Arc::clone(detections)));
-        call.put(4, Value::dict(complete));
-        Ok(())
+fn run(videos: &mut PerVideo<Log>, call: &mut Call<'_>) -> Result<(), String> {
+    let meta = call.video(arg!("image"))?;
+    let detections = call.detections(arg!("detections"))?;
+    let threshold = call.integer(arg!("frame_threshold"))?;
+    let log = videos.get(&meta.video_identifier, || Ok(Log::default()))?;
+    log.frame += 1;
+    if log.frame == 1 {
+        log.last_flush = 1;
     }
+    let began_s = *log.began_s.get_or_insert(meta.time_s());
+    let now = SightTime {
+        frame: log.frame,
+        timestamp: meta.frame_timestamp,
+        relative: meta.time_s() - began_s,
+    };
+    let mut complete = Vec::new();
+    if log.frame - log.last_flush >= call.integer(arg!("flush_interval"))? {
+        let stale = call.integer(arg!("stale_frames"))?;
+        log.seen.retain(|track, seen| {
+            let is_gone = log.frame - seen.last.frame > stale;
+            if is_gone && seen.frames >= threshold {
+                complete.push((track.to_string(), seen.describe(*track)));
+            }
+            !is_gone
+        });
+        log.last_flush = log.frame;
+    }
+    for d in &detections.boxes {
+        let Some(track) = d.track else { continue };
+        let seen = log.seen.entry(track.0).or_insert_with(|| LoggedObject {
+            class: Arc::clone(&d.class),
+            first: now,
+            last: now,
+            frames: 0,
+        });
+        seen.last = now;
+        seen.frames += 1;
+    }
+    log.evict();
+    let (logged, pending): (Vec<_>, Vec<_>) =
+        log.seen.iter().partition(|(_, s)| s.frames >= threshold);
+    call.put(2, logged.len());
+    call.put(3, pending.len());
+    let entries = |list: Vec<(&i64, &LoggedObject)>| {
+        Value::dict(
+            list.into_iter()
+                .map(|(track, seen)| (track.to_string(), seen.describe(*track))),
+        )
+    };
+    call.put(
+        0,
+        Value::dict([("logged", entries(logged)), ("pending", entries(pending))]),
+    );
+    call.put(1, Value::Detections(Arc::clone(detections)));
+    call.put(4, Value::dict(complete));
+    Ok(())
 }
 
 impl Log {

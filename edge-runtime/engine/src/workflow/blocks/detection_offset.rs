@@ -1,11 +1,8 @@
 //! Grows or shrinks boxes around their centre.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detections, Origin, Place};
+use watchkeeper_vision::detections::{Origin, Place};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",
@@ -18,9 +15,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("offset_height", COUNT)
             .about("total change of the height")
             .alias(&["offset_y"]),
-        Property::choice("units", &["Percent (%)", "Pixels"], "Pixels")
-            .about("whether the offsets are pixels or percent of the box")
-            .literal_only(),
+        Property::literal_choice("units", &["Percent (%)", "Pixels"], "Pixels")
+            .about("whether the offsets are pixels or percent of the box"),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
@@ -30,10 +26,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let (dx, dy) = (
-        call.number(arg!("offset_width"))?,
-        call.number(arg!("offset_height"))?,
-    );
+    let dx = call.number(arg!("offset_width"))?;
+    let dy = call.number(arg!("offset_height"))?;
     let in_percent = call.text(arg!("units"))? == "Percent (%)";
     let mut out = Detections::clone(call.detections(arg!("predictions"))?);
     let size = out.size;
@@ -72,12 +66,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             }));
         }
     }
-    call.put(0, out);
-    Ok(())
+    call.finish(out)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -1,12 +1,8 @@
 //! Gives detections the classes found in their crops.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",
@@ -82,8 +78,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             out.boxes.push(d);
         }
     }
-    call.put(0, out);
-    Ok(())
+    call.finish(out)
 }
 
 /// Returns the best class of a classification, or a text.

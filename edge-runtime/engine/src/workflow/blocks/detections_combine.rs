@@ -1,7 +1,5 @@
 //! Concatenates two sets of detections.
 
-use watchkeeper_vision::detections::Detections;
-
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -17,15 +15,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let (one, two) = (
-        call.detections(arg!("prediction_one"))?,
-        call.detections(arg!("prediction_two"))?,
-    );
+    let one = call.detections(arg!("prediction_one"))?;
+    let two = call.detections(arg!("prediction_two"))?;
     let mut all = Detections::clone(one);
     all.boxes.extend(two.boxes.iter().cloned());
     if one.boxes.is_empty() {
         all.size = two.size;
     }
-    call.put(0, all);
-    Ok(())
+    call.finish(all)
 }

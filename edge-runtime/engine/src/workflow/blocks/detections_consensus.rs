@@ -1,11 +1,9 @@
 //! Keeps objects on which several models agree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
-use watchkeeper_vision::geometry::BBox;
-use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::detections::{DetectionId, Extra};
+use watchkeeper_vision::mask::Mask;
 
 use crate::workflow::block_api::prelude::*;
 
@@ -48,13 +46,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("detections_merge_coordinates_aggregation", MODE)
             .about("how boxes are merged: their average, the largest or the smallest")
             .or(Or::Text("average")),
-        Property::choice(
+        Property::literal_one_of(
             "detections_merge_mask_aggregation",
             &["union", "intersection", "max", "min"],
-            "union",
         )
-        .about("how masks are merged")
-        .literal_only(),
+        .about("how masks are merged"),
     ],
     outputs: &[
         Output::new("predictions", BOXES),
@@ -70,8 +66,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::of("fusion")
 }];
 
+/// How numbers are aggregated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     Average,
     Max,
     Min,
@@ -79,7 +76,7 @@ enum Mode {
 
 impl Mode {
     /// Aggregates numbers, of which there is at least one.
-    fn of(self, numbers: &[f64]) -> f64 {
+    pub(super) fn of(self, numbers: &[f64]) -> f64 {
         match self {
             Self::Average => numbers.iter().sum::<f64>() / numbers.len().max(1) as f64,
             Self::Max => numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -136,14 +133,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     call.put(1, found.is_some());
     call.put(2, Value::dict(found.unwrap_or_default()));
     let size = if agreed.is_empty() { [0, 0] } else { size };
-    call.put(
-        0,
-        Detections {
-            boxes: agreed,
-            size,
-        },
-    );
-    Ok(())
+    call.finish(Detections {
+        boxes: agreed,
+        size,
+    })
 }
 
 /// Returns the detections of each source with a wanted class, and the size of their picture.
@@ -202,6 +195,12 @@ fn best_match<'a>(
         .map(|(_, o)| o)
 }
 
+/// The first box of a group, which is not empty, with the greatest value.
+fn first_best<'d>(group: &[&'d Detection], value: impl Fn(&Detection) -> f64) -> &'d Detection {
+    let better = |a: &'d Detection, b: &'d Detection| if value(b) > value(a) { b } else { a };
+    group.iter().copied().reduce(better).unwrap_or(group[0])
+}
+
 /// How boxes are merged.
 struct Joining<'a> {
     confidence: Mode,
@@ -236,54 +235,23 @@ impl Joining<'_> {
     /// The box that gives the class: that with the best or worst score, or the first of the most
     /// frequent class.
     fn named<'d>(&self, group: &[&'d Detection]) -> &'d Detection {
-        let by_score = |most: bool| {
-            let better = |a: &'d Detection, b: &'d Detection| {
-                if (b.confidence > a.confidence) == most && b.confidence != a.confidence {
-                    b
-                } else {
-                    a
-                }
-            };
-            group.iter().copied().reduce(better)
-        };
-        let chosen = match self.confidence {
-            Mode::Max => by_score(true),
-            Mode::Min => by_score(false),
-            Mode::Average => {
-                let count = |d: &Detection| group.iter().filter(|o| o.class == d.class).count();
-                let more =
-                    |a: &'d Detection, b: &'d Detection| if count(b) > count(a) { b } else { a };
-                group.iter().copied().reduce(more)
-            }
-        };
-        // A group begins with its own box.
-        chosen.unwrap_or(group[0])
+        let same = |d: &Detection| group.iter().filter(|o| o.class == d.class).count();
+        match self.confidence {
+            Mode::Max => first_best(group, |d| d.confidence),
+            Mode::Min => first_best(group, |d| -d.confidence),
+            Mode::Average => first_best(group, |d| same(d) as f64),
+        }
     }
 
     fn bbox(&self, group: &[&Detection]) -> BBox {
         let of = |get: fn(&BBox) -> f64| {
             Mode::Average.of(&group.iter().map(|d| get(&d.bbox)).collect::<Vec<_>>())
         };
-        let by_area = |most: bool| {
-            let boxes = group.iter().map(|d| d.bbox);
-            boxes.reduce(|a, b| {
-                if if most {
-                    b.area() > a.area()
-                } else {
-                    b.area() < a.area()
-                } {
-                    b
-                } else {
-                    a
-                }
-            })
-        };
         match self.boxes {
-            Mode::Max => by_area(true),
-            Mode::Min => by_area(false),
-            Mode::Average => None,
+            Mode::Max => first_best(group, |d| d.bbox.area()).bbox,
+            Mode::Min => first_best(group, |d| -d.bbox.area()).bbox,
+            Mode::Average => BBox::new(of(|b| b.x1), of(|b| b.y1), of(|b| b.x2), of(|b| b.y2)),
         }
-        .unwrap_or_else(|| BBox::new(of(|b| b.x1), of(|b| b.y1), of(|b| b.x2), of(|b| b.y2)))
     }
 
     fn mask(&self, group: &[&Detection], size: [u32; 2]) -> Option<Arc<Mask>> {
@@ -310,35 +278,25 @@ fn present(
     required: &Value,
     mode: Mode,
 ) -> Option<Vec<(Arc<str>, Value)>> {
-    if agreed.is_empty() {
-        return None;
-    }
     let count = |class: &str| agreed.iter().filter(|d| &*d.class == class).count();
     let enough = |n: usize, least: &Value| {
         least
             .as_i64()
             .is_none_or(|least| i64::try_from(n).is_ok_and(|n| n >= least))
     };
-    match required {
+    let is_enough = match required {
         Value::Dict(classes) if class_aware => {
-            if !classes
-                .iter()
-                .all(|(class, least)| count(class) > 0 && enough(count(class), least))
-            {
-                return None;
-            }
+            let mut classes = classes.iter();
+            classes.all(|(class, least)| count(class) > 0 && enough(count(class), least))
         }
         Value::Dict(classes) => {
             let sum = classes.values().filter_map(Value::as_i64).sum();
-            if !enough(agreed.len(), &Value::Int(sum)) {
-                return None;
-            }
+            enough(agreed.len(), &Value::Int(sum))
         }
-        number => {
-            if !enough(agreed.len(), number) {
-                return None;
-            }
-        }
+        number => enough(agreed.len(), number),
+    };
+    if agreed.is_empty() || !is_enough {
+        return None;
     }
     let mut scores: BTreeMap<Arc<str>, Vec<f64>> = BTreeMap::new();
     for d in agreed {
@@ -349,16 +307,11 @@ fn present(
         };
         scores.entry(key).or_default().push(d.confidence);
     }
-    let scores = scores.into_iter();
-    Some(
-        scores
-            .map(|(class, all)| (class, Value::Float(mode.of(&all))))
-            .collect(),
-    )
+    let score = |(class, all): (Arc<str>, Vec<f64>)| (class, Value::Float(mode.of(&all)));
+    Some(scores.into_iter().map(score).collect())
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

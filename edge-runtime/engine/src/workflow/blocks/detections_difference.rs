@@ -2,9 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use watchkeeper_vision::detections::Detections;
-use watchkeeper_vision::geometry::BBox;
-
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -17,18 +14,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("candidate_predictions", &[Kind::ObjectDetection])
             .about("the later detections"),
         Property::share("spatial_weight", 0.4).about("weight of the distance"),
-        Property::value_or(
-            "class_mismatch_penalty",
-            Shape::Number(0.0, f64::INFINITY),
-            Or::Float(0.15),
-        )
-        .about("weight of a different class"),
-        Property::value_or(
-            "reject_cost",
-            Shape::Number(0.0, f64::INFINITY),
-            Or::Float(0.75),
-        )
-        .about("cost above which two boxes are not the same object"),
+        Property::value_or("class_mismatch_penalty", NOT_NEGATIVE, Or::Float(0.15))
+            .about("weight of a different class"),
+        Property::value_or("reject_cost", NOT_NEGATIVE, Or::Float(0.75))
+            .about("cost above which two boxes are not the same object"),
         Property::boolean("class_strict", false)
             .about("whether two boxes of different classes are never the same object"),
         Property::count("min_removed_to_verify", 1)

@@ -3,24 +3,20 @@
 use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
 use crate::workflow::block_api::prelude::*;
 
-const PROPERTIES: &[Property] = &[
-    Property::data("predictions", DETECTIONS).about("the detections to work on"),
-    Property::literal("operations", OPERATIONS).about("operations to apply to the detections"),
-    Property::value_or("operations_parameters", Shape::Dict, Or::EmptyDict)
-        .about("values that the operations refer to by name")
-        .of_selectors(),
-];
-
-const OUTPUTS: &[Output] = &[Output::new("predictions", DETECTIONS)];
-
 pub(super) const BLOCKS: &[Manifest] = &[FILTER];
 
 /// Common manifest of blocks that apply operations to detections.
 pub(super) const FILTER: Manifest = Manifest {
     name: "roboflow_core/detections_filter@v1",
     summary: "Keeps the detections that meet conditions: class, score, size, place and so on.",
-    properties: PROPERTIES,
-    outputs: OUTPUTS,
+    properties: &[
+        Property::data("predictions", DETECTIONS).about("the detections to work on"),
+        Property::literal("operations", OPERATIONS).about("operations to apply to the detections"),
+        Property::value_or("operations_parameters", Shape::Dict, Or::EmptyDict)
+            .about("values that the operations refer to by name")
+            .of_selectors(),
+    ],
+    outputs: &[Output::new("predictions", DETECTIONS)],
     build,
     batch: &["predictions"],
     mixed: &["operations_parameters"],
@@ -29,37 +25,27 @@ pub(super) const FILTER: Manifest = Manifest {
 };
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(Box::new(Operate {
-        operations: setup.parse("operations")?,
+    let operations = setup.parse("operations")?;
+    Ok(Box::new(move |call: &mut Call<'_>| {
+        operate(call, &operations)
     }))
 }
 
 /// Applies operations to detections and expects detections.
-struct Operate {
-    operations: Chain,
-}
-
-impl Block for Operate {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let env = Env {
-            parameters: call.arg(arg!("operations_parameters")),
-            element: &Value::Null,
-            budget: &Budget::default(),
-            ids: call.ids,
-        };
-        call.detections(arg!("predictions"))?;
-        let result = apply(
-            &self.operations,
-            call.arg(arg!("predictions")).clone(),
-            &env,
-        )?;
-        if !matches!(result, Value::Detections(_)) {
-            return Err(format!(
-                "the operations have to return detections, not {}",
-                result.what()
-            ));
-        }
-        call.put(0, result);
-        Ok(())
+fn operate(call: &mut Call<'_>, operations: &Chain) -> Result<(), String> {
+    let env = Env {
+        parameters: call.arg(arg!("operations_parameters")),
+        element: &Value::Null,
+        budget: &Budget::default(),
+        ids: call.ids,
+    };
+    call.detections(arg!("predictions"))?;
+    let result = apply(operations, call.arg(arg!("predictions")).clone(), &env)?;
+    if !matches!(result, Value::Detections(_)) {
+        return Err(format!(
+            "the operations have to return detections, not {}",
+            result.what()
+        ));
     }
+    call.finish(result)
 }

@@ -1,12 +1,10 @@
 //! Moves detections of crops back into the original picture.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections, Keypoint};
-use watchkeeper_vision::geometry::{BBox, Point};
-use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::detections::Keypoint;
+use watchkeeper_vision::mask::Mask;
 use watchkeeper_vision::numbers::mean;
 
+use super::detections_consensus::Mode;
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -26,12 +24,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .kinds(&[Kind::ListOfValues]),
         Property::share("overlap_threshold", 0.0)
             .about("overlap from which two are merged; 0 merges all that touch"),
-        Property::value_or(
-            "keypoint_merge_threshold",
-            Shape::Number(0.0, f64::INFINITY),
-            Or::Float(10.0),
-        )
-        .about("mean distance in pixels below which two sets of keypoints are merged"),
+        Property::value_or("keypoint_merge_threshold", NOT_NEGATIVE, Or::Float(10.0))
+            .about("mean distance in pixels below which two sets of keypoints are merged"),
     ],
     outputs: &[
         Output::new("rolled_up_detections", DETECTIONS),
@@ -42,29 +36,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 /// Score of merged detections.
-#[derive(Debug, Clone, Copy)]
-enum Score {
-    Highest,
-    Mean,
-    Lowest,
-}
-
-const SCORES: [(&str, Score); 3] = [
-    ("max", Score::Highest),
-    ("mean", Score::Mean),
-    ("min", Score::Lowest),
+const SCORES: [(&str, Mode); 3] = [
+    ("max", Mode::Max),
+    ("mean", Mode::Average),
+    ("min", Mode::Min),
 ];
-
-impl Score {
-    fn of(self, group: &[Detection]) -> f64 {
-        let scores = group.iter().map(|d| d.confidence);
-        match self {
-            Self::Highest => scores.fold(f64::NEG_INFINITY, f64::max),
-            Self::Lowest => scores.fold(f64::INFINITY, f64::min),
-            Self::Mean => mean(scores),
-        }
-    }
-}
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let parents = call.detections(arg!("parent_detection"))?;
@@ -107,9 +83,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             out.boxes.push(d);
         }
     }
-    call.put(0, out);
-    call.put(1, zones);
-    Ok(())
+    call.finish_all((out, zones))
 }
 
 /// Detections by class id, in the order of the first occurrence of the classes.
@@ -178,9 +152,10 @@ fn groups(list: Vec<Detection>, touch: impl Fn(usize, usize) -> bool) -> Vec<Vec
 }
 
 /// The first of a group, with the score of all.
-fn head(group: &[Detection], score: Score) -> Option<Detection> {
+fn head(group: &[Detection], score: Mode) -> Option<Detection> {
+    let scores: Vec<f64> = group.iter().map(|d| d.confidence).collect();
     let mut d = group.first()?.clone();
-    d.confidence = score.of(group);
+    d.confidence = score.of(&scores);
     Some(d)
 }
 
@@ -189,7 +164,7 @@ fn is_enough(overlap: f64, threshold: f64) -> bool {
     overlap > 0.0 && overlap >= threshold
 }
 
-fn join_boxes(list: Vec<Detection>, threshold: f64, score: Score) -> Vec<Detection> {
+fn join_boxes(list: Vec<Detection>, threshold: f64, score: Mode) -> Vec<Detection> {
     let boxes: Vec<BBox> = list.iter().map(|d| d.bbox).collect();
     let touch = |i: usize, j: usize| is_enough(boxes[i].iou(&boxes[j]), threshold);
     let joined = groups(list, touch).into_iter().filter_map(|group| {
@@ -202,12 +177,7 @@ fn join_boxes(list: Vec<Detection>, threshold: f64, score: Score) -> Vec<Detecti
     joined.collect()
 }
 
-fn join_masks(
-    list: Vec<Detection>,
-    threshold: f64,
-    score: Score,
-    size: [u32; 2],
-) -> Vec<Detection> {
+fn join_masks(list: Vec<Detection>, threshold: f64, score: Mode, size: [u32; 2]) -> Vec<Detection> {
     let masks: Vec<Bitmap> = list
         .iter()
         .map(|d| {
@@ -237,7 +207,7 @@ fn join_masks(
 }
 
 /// Merges those whose keypoints are near to the first of a group; the others come last.
-fn join_keypoints(list: Vec<Detection>, near: f64, score: Score) -> Vec<Detection> {
+fn join_keypoints(list: Vec<Detection>, near: f64, score: Mode) -> Vec<Detection> {
     let (mut with, without): (Vec<_>, Vec<_>) =
         list.into_iter().partition(|d| d.keypoints().is_some());
     let mut out = Vec::new();
@@ -281,7 +251,6 @@ fn join_keypoints(list: Vec<Detection>, near: f64, score: Score) -> Vec<Detectio
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

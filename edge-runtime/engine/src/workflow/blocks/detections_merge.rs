@@ -1,9 +1,5 @@
 //! Merges all detections into one box.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections, Extra};
-
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -27,20 +23,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| a.union(&b));
     if let Some(bbox) = around {
         let scores = all.boxes.iter().map(|d| d.confidence);
-        merged.boxes.push(Detection {
-            extra: Some(Box::new(Extra {
-                parent_id: Some(Arc::from("")),
-                ..Extra::default()
-            })),
-            ..Detection::new(
-                bbox,
-                scores.fold(f64::INFINITY, f64::min),
-                0,
-                class,
-                call.new_id(),
-            )
-        });
+        let least = scores.fold(f64::INFINITY, f64::min);
+        let mut whole = Detection::new(bbox, least, 0, class, call.new_id());
+        whole.extra_mut().parent_id = Some(Arc::from(""));
+        merged.boxes.push(whole);
     }
-    call.put(0, merged);
-    Ok(())
+    call.finish(merged)
 }

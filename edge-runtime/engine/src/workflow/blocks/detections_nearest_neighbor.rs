@@ -1,11 +1,7 @@
 //! Finds the nearest other detection of each detection.
 
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::Point;
-
 use crate::workflow::block_api::prelude::*;
 
-/// Names of points of a detection.
 const POINTS: Shape = Shape::Choice(&[
     "CENTER",
     "CENTER_LEFT",
@@ -29,11 +25,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("target_predictions", DETECTIONS)
             .about("the detections that may be neighbours"),
         Property::value_or("query_point", POINTS, Or::Text("CENTER"))
-            .about("the point of a detection to measure from")
-            .kinds(&[Kind::Text]),
+            .about("the point of a detection to measure from"),
         Property::value_or("target_point", POINTS, Or::Text("CENTER"))
-            .about("the point of a target to measure to")
-            .kinds(&[Kind::Text]),
+            .about("the point of a target to measure to"),
         Property::optional("query_keypoint_name", Shape::Text)
             .about("name of the keypoint, where query_point is KEYPOINT"),
         Property::optional("target_keypoint_name", Shape::Text)
@@ -114,10 +108,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let (mut pairs_from, mut pairs_to) = (Vec::new(), Vec::new());
     for (i, d) in out.boxes.iter_mut().enumerate() {
         let distance = |j: usize| {
-            let (a, b) = (
-                from.get(i).copied().flatten()?,
-                to.get(j).copied().flatten()?,
-            );
+            let a = from.get(i).copied().flatten()?;
+            let b = to.get(j).copied().flatten()?;
             // A detection is not its own neighbour.
             let is_other = targets.boxes.get(j).is_some_and(|t| t.id != d.id);
             let distance = (a.x - b.x).hypot(a.y - b.y);
@@ -145,6 +137,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     }
     call.put(1, out.pick(pairs_from));
     call.put(2, targets.pick(pairs_to));
-    call.put(0, out);
-    Ok(())
+    call.finish(out)
 }

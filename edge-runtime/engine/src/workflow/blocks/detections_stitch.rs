@@ -1,11 +1,8 @@
 //! Moves detections of tiles back into their picture.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections, Place};
+use watchkeeper_vision::detections::Place;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::image::ImageValue;
 
 type Merge = fn(Detections, f64) -> Detections;
 
@@ -47,8 +44,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             whole.boxes.push(put_back(d, image)?);
         }
     }
-    call.put(0, merge(whole, threshold));
-    Ok(())
+    call.finish(merge(whole, threshold))
 }
 
 /// Returns a box of a part in the coordinates of the picture.

@@ -1,7 +1,5 @@
 //! Measures the gap between two objects.
 
-use watchkeeper_vision::geometry::BBox;
-
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -69,10 +67,8 @@ impl Whole {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let all = call.detections(arg!("predictions"))?;
-    let (class_1, class_2) = (
-        call.text(arg!("object_1_class_name"))?,
-        call.text(arg!("object_2_class_name"))?,
-    );
+    let class_1 = call.text(arg!("object_1_class_name"))?;
+    let class_2 = call.text(arg!("object_2_class_name"))?;
     let axis = usize::from(call.text(arg!("reference_axis"))? == "vertical");
     // The last of each class before both are found, as in the peer.
     let (mut one, mut two) = (None, None);
@@ -93,19 +89,15 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     };
     let pixels = one.gap(&two, axis);
     if pixels == 0 {
-        call.put(0, 0_i64);
-        call.put(1, 0_i64);
-        return Ok(());
+        return call.finish_all((0_i64, 0_i64));
     }
     let ratio = if call.text(arg!("calibration_method"))? == "reference object" {
         let class = call.text(arg!("reference_object_class_name"))?;
         let reference = all.boxes.iter().find(|d| &*d.class == class);
         let reference =
             reference.ok_or_else(|| format!("there is no {class:?} among the detections"))?;
-        let (width, height) = (
-            call.number(arg!("reference_width"))?,
-            call.number(arg!("reference_height"))?,
-        );
+        let width = call.number(arg!("reference_width"))?;
+        let height = call.number(arg!("reference_height"))?;
         if !(width > 0.0 && height > 0.0) {
             return Err("reference_width and reference_height must be above 0".to_owned());
         }
@@ -122,7 +114,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     if ratio.is_nan() || ratio <= 0.0 {
         return Err(format!("pixel_ratio is {ratio} and must be above 0"));
     }
-    call.put(0, Value::Int(pixels).as_f64().unwrap_or(0.0) / ratio);
-    call.put(1, pixels);
-    Ok(())
+    call.finish_all((Value::Int(pixels).as_f64().unwrap_or(0.0) / ratio, pixels))
 }

@@ -32,6 +32,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let color = color.ok_or_else(|| {
         format!("a picture of {width}x{height} has fewer than {groups} pixels to cluster")
     })?;
-    call.put(0, color.map(|c| Value::Int(c.into())).to_vec());
-    Ok(())
+    call.finish(color.map(|c| Value::Int(c.into())).to_vec())
 }

@@ -1,10 +1,7 @@
 //! Draws a dot at each detection.
 
-use std::sync::Arc;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::ink::Ink;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dot_visualization@v1",
@@ -20,11 +17,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let ink = Ink::Dots {
-        detections: Arc::clone(call.detections(arg!("predictions"))?),
-        by: drawing::color_by(call)?,
-        anchor: call.anchor(arg!("position"))?,
-        radius: call.number(arg!("radius"))?,
-    };
-    drawing::put(call, ink)
+    let anchor = call.anchor(arg!("position"))?;
+    let radius = call.number(arg!("radius"))?;
+    drawing::each(call, move |canvas, d, _, color| {
+        canvas.disc(d.bbox.anchor(anchor), radius, color);
+    })
 }

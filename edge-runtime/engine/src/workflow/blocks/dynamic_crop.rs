@@ -1,22 +1,14 @@
 //! Crops each detected object.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::Detection;
-use watchkeeper_vision::draw::Color;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing::color_of_value;
-use crate::workflow::values::image::{ImageValue, Packed, RgbPixels};
-use crate::workflow::values::json::detection_id;
+use crate::workflow::values::image::Packed;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
     summary: "Crops each detected object from its picture.",
     properties: &[
-        Property::data("images", &[Kind::Image])
-            .about("the pictures to cut from")
-            .alias(&["image"]),
+        IMAGES.about("the pictures to cut from"),
         Property::data("predictions", DETECTIONS)
             .about("what to cut out")
             .alias(&["detections"]),
@@ -60,9 +52,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         one.boxes = vec![moved];
         within.push(one.into());
     }
-    call.put(0, crops);
-    call.put(1, within);
-    Ok(())
+    call.finish_all((crops, within))
 }
 
 /// The part of the picture covered by a box, in whole pixels, and its upper left corner; `None` if
@@ -100,7 +90,6 @@ fn cover(crop: &ImageValue, d: &Detection, opacity: f64, background: Color) -> I
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

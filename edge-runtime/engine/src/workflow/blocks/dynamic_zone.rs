@@ -1,9 +1,6 @@
 //! Makes polygon zones from masks.
 
 use serde_json::json;
-use watchkeeper_vision::detections::Detections;
-use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
 use crate::workflow::block_api::prelude::*;
@@ -33,7 +30,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 /// Maximum steps of the search for a tolerance.
 const MAX_STEPS: u32 = 1000;
-/// Maximum corners of a zone.
 const MAX_CORNERS: i64 = 1000;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
@@ -71,10 +67,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         d.set_data("polygon", json!(corners));
         d.set_mask(Bitmap::fill(&zone, all.size));
     }
-    call.put(0, zones);
-    call.put(1, out);
-    call.put(2, all_converged);
-    Ok(())
+    call.finish_all((zones, out, all_converged))
 }
 
 /// Returns the hull with `wanted` corners, or about as many if no tolerance gives exactly these.

@@ -21,23 +21,11 @@ const BCC_RECEIVER_EMAIL: Property = Property::optional("bcc_receiver_email", TE
     .kinds(&[Kind::Text, Kind::ListOfValues]);
 const SMTP_SERVER: Property =
     Property::value("smtp_server", Shape::Text).about("host name of the server");
-const SENDER_EMAIL_PASSWORD: Property = Property::value("sender_email_password", Shape::Text)
-    .about("password of the sender")
-    .kinds(&[Kind::Text, Kind::Secret]);
+const SENDER_EMAIL_PASSWORD: Property =
+    Property::secret("sender_email_password").about("password of the sender");
 const SMTP_PORT: Property = Property::integer("smtp_port", 465)
     .about("port of the server, which must use TLS")
     .literal_only();
-const EMAIL_PROVIDER: Property = Property::choice(
-    "email_provider",
-    &["Roboflow Managed API Key", "Custom SMTP"],
-    "Roboflow Managed API Key",
-)
-.about("provider; the managed service needs a Roboflow account, so use Custom SMTP here")
-.literal_only();
-const SENDER_EMAIL_V2: Property = SENDER_EMAIL.or(Or::Null);
-const SMTP_SERVER_V2: Property = SMTP_SERVER.or(Or::Null);
-const SENDER_EMAIL_PASSWORD_V2: Property = SENDER_EMAIL_PASSWORD.or(Or::Null);
-const ATTACHMENTS_V2: Property = sink::attached(&[Kind::Text, Kind::Bytes, Kind::Image]);
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/email_notification@v1",
@@ -66,19 +54,25 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/email_notification@v2",
         summary: "Sends an e-mail with pictures through an SMTP server.",
         properties: &[
-            EMAIL_PROVIDER,
+            Property::literal_one_of(
+                "email_provider",
+                &["Roboflow Managed API Key", "Custom SMTP"],
+            )
+            .about(
+                "provider; the managed service needs a Roboflow account, so use Custom SMTP here",
+            ),
             SUBJECT,
             RECEIVER_EMAIL,
             sink::MESSAGE,
             sink::MESSAGE_PARAMETERS,
             sink::MESSAGE_PARAMETERS_OPERATIONS,
-            SENDER_EMAIL_V2,
-            SMTP_SERVER_V2,
-            SENDER_EMAIL_PASSWORD_V2,
+            SENDER_EMAIL.or(Or::Null),
+            SMTP_SERVER.or(Or::Null),
+            SENDER_EMAIL_PASSWORD.or(Or::Null),
             CC_RECEIVER_EMAIL,
             BCC_RECEIVER_EMAIL,
             SMTP_PORT,
-            ATTACHMENTS_V2,
+            sink::attached(&[Kind::Text, Kind::Bytes, Kind::Image]),
             sink::FIRE_AND_FORGET,
             sink::DISABLE_SINK,
             sink::COOLDOWN,
@@ -150,7 +144,6 @@ fn html(message: &Template, call: &Call<'_>) -> Result<EmailBody, String> {
     })
 }
 
-/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -167,7 +160,6 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -3,7 +3,6 @@
 use super::object_detection_model::MODEL;
 use crate::workflow::block_api::host::Layer;
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",
@@ -13,16 +12,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         Property::data("data", &[Kind::Image]).about("the picture"),
         MODEL,
-        Property::choice(
-            "output_type",
-            &["feature_vector", "logits"],
-            "feature_vector",
-        )
-        .about(
+        Property::literal_one_of("output_type", &["feature_vector", "logits"]).about(
             "feature_vector: input of the model's last layer; logits: output of the last layer, \
              before scores are computed",
-        )
-        .literal_only(),
+        ),
     ],
     outputs: &[
         Output::new("embedding", &[Kind::Embedding]),
@@ -35,10 +28,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("data"))?;
-    let (model_id, output_type) = (
-        call.text(arg!("model_id"))?,
-        call.text(arg!("output_type"))?,
-    );
+    let model_id = call.text(arg!("model_id"))?;
+    let output_type = call.text(arg!("output_type"))?;
     let (layer, definition) = match output_type {
         "logits" => (Layer::Logits, "classifier-linear-output@v1"),
         _ => (Layer::Last, "classifier-linear-input@v1"),
@@ -52,13 +43,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         ("normalization", Value::from("none")),
         ("space_id", Value::from(features.space)),
     ];
-    call.put(0, Array::row(features.numbers));
-    call.put(1, Value::dict(info));
-    Ok(())
+    call.finish_all((Array::row(features.numbers), Value::dict(info)))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -4,7 +4,6 @@
 //! applied by the host after each frame, so the step does nothing. As a branch of a decision it
 //! would always make events, so it is refused.
 
-use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;
 
 use crate::workflow::block_api::prelude::*;
@@ -16,9 +15,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         Property::data("detections", DETECTIONS)
             .about("kept for compatibility: each rule names what it reads"),
-        Property::data("image", &[Kind::Image])
-            .about("kept for compatibility: an event has the picture of its frame")
-            .or(Or::Null),
+        Property::optional_data("image", &[Kind::Image])
+            .about("kept for compatibility: an event has the picture of its frame"),
         Property::literal(
             "rules",
             Shape::Grammar(Grammar {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::super::uql::{Budget, Chain, DATA_OPERATIONS, Env, StatementGroup, apply, apply_named};
 use crate::workflow::block_api::prelude::*;
 
@@ -31,9 +29,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |setup| {
-        Ok(Box::new(Switch {
-            operations: setup.parse("data_operations")?,
-            cases: setup.parse("switch")?,
+        let operations = setup.parse("data_operations")?;
+        let switch = setup.parse("switch")?;
+        Ok(Box::new(move |call: &mut Call<'_>| {
+            run(call, &operations, &switch)
         }))
     },
     ..Manifest::of("formatter")
@@ -78,41 +77,37 @@ enum Outcome {
     },
 }
 
-struct Switch {
-    operations: BTreeMap<String, Chain>,
-    cases: Cases,
-}
-
-impl Block for Switch {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let mut data = call.arg(arg!("data")).clone();
-        apply_named(&self.operations, &mut data, "data", call.ids)?;
-        let env = Env {
-            parameters: &data,
-            element: &Value::Null,
-            budget: &Budget::default(),
-            ids: call.ids,
-        };
-        let mut outcome = &self.cases.default;
-        for case in &self.cases.cases {
-            if case.condition.holds(&env)? {
-                outcome = &case.result;
-                break;
-            }
+fn run(
+    call: &mut Call<'_>,
+    operations: &BTreeMap<String, Chain>,
+    switch: &Cases,
+) -> Result<(), String> {
+    let mut data = call.arg(arg!("data")).clone();
+    apply_named(operations, &mut data, "data", call.ids)?;
+    let env = Env {
+        parameters: &data,
+        element: &Value::Null,
+        budget: &Budget::default(),
+        ids: call.ids,
+    };
+    let mut outcome = &switch.default;
+    for case in &switch.cases {
+        if case.condition.holds(&env)? {
+            outcome = &case.result;
+            break;
         }
-        let value = match outcome {
-            Outcome::StaticCaseResult { value } => value.clone(),
-            Outcome::DynamicCaseResult {
-                parameter_name,
-                operations,
-            } => {
-                let value = env
-                    .get(parameter_name)
-                    .ok_or_else(|| format!("data has no {parameter_name}"))?;
-                apply(operations, value, &env)?
-            }
-        };
-        call.put(0, value);
-        Ok(())
     }
+    let value = match outcome {
+        Outcome::StaticCaseResult { value } => value.clone(),
+        Outcome::DynamicCaseResult {
+            parameter_name,
+            operations,
+        } => {
+            let value = env
+                .get(parameter_name)
+                .ok_or_else(|| format!("data has no {parameter_name}"))?;
+            apply(operations, value, &env)?
+        }
+    };
+    call.finish(value)
 }

@@ -27,6 +27,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         .find(|v| !v.is_null())
         .unwrap_or(call.arg(arg!("default")))
         .clone();
-    call.put(0, value);
-    Ok(())
+    call.finish(value)
 }

@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::values::stored_value::{MAX_KEPT_BYTES, StoredValue, count_fitting};
@@ -39,16 +37,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("is_available", &[Kind::Boolean]),
         Output::new("reference_frame_number", &[Kind::Integer]),
     ],
-    build: |_| Ok(stateful_instance(Delay)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("fusion")
 }];
 
 /// Maximum look-back in frames.
 const MAX_OFFSET: i64 = 256;
 
-struct Delay;
-
-/// Earlier values of a video.
 #[derive(Default, Serialize, Deserialize)]
 struct EarlierValues {
     frames: BTreeMap<u64, StoredValue>,
@@ -74,55 +69,50 @@ impl EarlierValues {
     }
 }
 
-impl Stateful for Delay {
-    type State = PerVideo<EarlierValues>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("image"))?;
-        let back = call.bounded_integer::<i64>(arg!("offset"))?.unsigned_abs();
-        let number = meta.frame_number;
-        let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
-        if past
-            .frames
-            .last_key_value()
-            .is_some_and(|(last, _)| number < *last)
-        {
-            // Decreasing frame numbers mean another recording of the same name.
-            *past = EarlierValues::default();
-        }
-        past.reach = past.reach.max(back);
-        past.frames
-            .insert(number, StoredValue::copied(call.arg(arg!("data"))));
-        let wanted = number
-            .checked_sub(back)
-            .and_then(|n| past.frames.get(&n))
-            .map(|kept| kept.value().clone());
-        past.frames = past.frames.split_off(&number.saturating_sub(past.reach));
-        let share = MAX_KEPT_BYTES / videos.len();
-        for other in videos.iter_mut() {
-            other.drop_beyond(share);
-        }
-        let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
-        if past.has_dropped(number.saturating_sub(back)) {
-            return Err(format!(
-                "offset is -{back}, but only {} such values fit into the {} MiB that a step keeps \
-                 of a video; use a nearer offset or smaller pictures",
-                past.frames.len(),
-                share >> 20
-            ));
-        }
-        call.put(1, wanted.is_some());
-        call.put(
-            0,
-            wanted.unwrap_or_else(|| call.arg(arg!("default_value")).clone()),
-        );
-        call.put(2, number);
-        Ok(())
+fn run(videos: &mut PerVideo<EarlierValues>, call: &mut Call<'_>) -> Result<(), String> {
+    let meta = call.video(arg!("image"))?;
+    let back = call.bounded_integer::<i64>(arg!("offset"))?.unsigned_abs();
+    let number = meta.frame_number;
+    let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
+    if past
+        .frames
+        .last_key_value()
+        .is_some_and(|(last, _)| number < *last)
+    {
+        // Decreasing frame numbers mean another recording of the same name.
+        *past = EarlierValues::default();
     }
+    past.reach = past.reach.max(back);
+    past.frames
+        .insert(number, StoredValue::copied(call.arg(arg!("data"))));
+    let wanted = number
+        .checked_sub(back)
+        .and_then(|n| past.frames.get(&n))
+        .map(|kept| kept.value().clone());
+    past.frames = past.frames.split_off(&number.saturating_sub(past.reach));
+    let share = MAX_KEPT_BYTES / videos.len();
+    for other in videos.iter_mut() {
+        other.drop_beyond(share);
+    }
+    let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
+    if past.has_dropped(number.saturating_sub(back)) {
+        return Err(format!(
+            "offset is -{back}, but only {} such values fit into the {} MiB that a step keeps \
+             of a video; use a nearer offset or smaller pictures",
+            past.frames.len(),
+            share >> 20
+        ));
+    }
+    call.put(1, wanted.is_some());
+    call.put(
+        0,
+        wanted.unwrap_or_else(|| call.arg(arg!("default_value")).clone()),
+    );
+    call.put(2, number);
+    Ok(())
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::sync::Arc;
 

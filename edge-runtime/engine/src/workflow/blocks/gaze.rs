@@ -1,9 +1,5 @@
 //! Estimates gaze directions of faces.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections};
-
 use crate::workflow::block_api::host::Gaze;
 use crate::workflow::block_api::prelude::*;
 
@@ -49,12 +45,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         |of: fn(&Gaze) -> f64| Value::list(gazes.iter().map(|g| Value::Float(of(g))).collect());
     call.put(1, angles(|g| g.yaw));
     call.put(2, angles(|g| g.pitch));
-    call.put(0, faces);
-    Ok(())
+    call.finish(faces)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -99,13 +99,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             ("properties", Value::dict([class(), confidence()])),
         ]));
     }
-    call.put(0, rows);
-    call.put(
-        1,
+    call.finish_all((
+        rows,
         Value::dict([
             ("type", Value::from("FeatureCollection")),
             ("features", Value::list(features)),
         ]),
-    );
-    Ok(())
+    ))
 }

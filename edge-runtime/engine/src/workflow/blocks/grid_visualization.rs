@@ -1,14 +1,10 @@
 //! Arranges pictures in a grid.
 
-use std::sync::Arc;
-
 use image::RgbImage;
 use image::imageops;
-use watchkeeper_vision::draw::Canvas;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/grid_visualization@v1",
@@ -27,7 +23,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 /// Maximum side of a grid in pixels.
 const MAX_SIDE: i64 = 16_384;
-/// Maximum pictures in a grid.
 const MAX_PICTURES: usize = 1024;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
@@ -49,8 +44,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         Some(first) => first.with_pixels(pixels),
         None => ImageValue::new(pixels, VideoMeta::still("grid")),
     };
-    call.put(0, image);
-    Ok(())
+    call.finish(image)
 }
 
 /// Collects the pictures of nested lists; `None` is an empty cell.

@@ -2,9 +2,6 @@
 
 use image::imageops;
 use image::{GrayImage, Luma};
-use watchkeeper_vision::draw::{Canvas, Color};
-use watchkeeper_vision::geometry::BBox;
-use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -41,16 +38,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 /// Draws the blurred mask without the mask itself.
 fn glow(canvas: &mut Canvas<'_>, mask: &Bitmap, color: Color, opacity: f64, reach: f64) {
     let [width, height] = mask.size();
-    let side = |n: usize| u32::try_from(n).unwrap_or(0);
     let Some(b) = mask.bbox() else { return };
     // Only pixels within reach of the glow are blurred.
-    let near = BBox::new(
-        b.x1 - reach,
-        b.y1 - reach,
-        b.x2 + reach + 1.0,
-        b.y2 + reach + 1.0,
-    );
-    let near = near.clip(f64::from(side(width)), f64::from(side(height)));
+    let near = BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0).grown(reach, reach);
+    let near = near.clip(f64::from(width), f64::from(height));
     let [x0, y0, x1, y1] = [
         near.x1 as u32,
         near.y1 as u32,

@@ -1,11 +1,6 @@
 //! Draws heat maps of detections.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 use watchkeeper_vision::analytics::recent::Recent;
-use watchkeeper_vision::draw::{Canvas, Color};
-use watchkeeper_vision::geometry::{BBox, Point};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -48,7 +43,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("motion_threshold", 25)
             .about("minimum movement in pixels of a tracked object that leaves heat"),
     ],
-    build: |_| Ok(stateful_instance(Draw)),
+    build: |_| Ok(stateful(run)),
     ..drawing::BASE
 }];
 
@@ -56,8 +51,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 const CELL: f64 = 4.0;
 /// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
-
-struct Draw;
 
 #[derive(Serialize, Deserialize)]
 struct Heat {
@@ -107,53 +100,49 @@ impl HeatMap {
     }
 }
 
-impl Stateful for Draw {
-    type State = PerVideo<Heat>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("image"))?;
-        let all = call.detections(arg!("predictions"))?;
-        let anchor = call.anchor(arg!("position"))?;
-        let radius = call.number(arg!("radius"))?.clamp(0.0, 4096.0);
-        let only_moving = call.boolean(arg!("ignore_stationary"))?;
-        let least = call.number(arg!("motion_threshold"))?;
-        let hues = [call.number(arg!("low_hue"))?, call.number(arg!("top_hue"))?];
-        let opacity = call.number(arg!("opacity"))?;
-        let size = image.size();
-        let heat = videos.get(&image.meta.video_identifier, || {
-            Ok(Heat {
-                map: Arc::new(HeatMap::new(size)),
-                last: Recent::new(MAX_TRACKS),
-            })
-        })?;
-        if [heat.map.columns, heat.map.rows] != HeatMap::sides(size) {
-            heat.map = Arc::new(HeatMap::new(size));
-        }
-        heat.last.next_round(u64::MAX);
-        let mut spots = Vec::new();
-        for d in &all.boxes {
-            let at = d.anchor(anchor, all.size);
-            if let Some(track) = d.track.filter(|_| only_moving) {
-                let before = heat.last.touch(track).copied();
-                let moved = before.map(|b| (b.x - at.x).hypot(b.y - at.y) >= least);
-                if moved != Some(false) {
-                    *heat.last.touch_or_insert(track, at) = at;
-                }
-                if moved != Some(true) {
-                    continue;
-                }
-            }
-            spots.push(at);
-        }
-        if !spots.is_empty() {
-            let map = Arc::make_mut(&mut heat.map);
-            spots.iter().for_each(|at| map.add(*at, radius));
-        }
-        let map = Arc::clone(&heat.map);
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            draw(canvas, &map, hues, opacity)
+fn run(videos: &mut PerVideo<Heat>, call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(arg!("image"))?;
+    let all = call.detections(arg!("predictions"))?;
+    let anchor = call.anchor(arg!("position"))?;
+    let radius = call.number(arg!("radius"))?.clamp(0.0, 4096.0);
+    let only_moving = call.boolean(arg!("ignore_stationary"))?;
+    let least = call.number(arg!("motion_threshold"))?;
+    let hues = [call.number(arg!("low_hue"))?, call.number(arg!("top_hue"))?];
+    let opacity = call.number(arg!("opacity"))?;
+    let size = image.size();
+    let heat = videos.get(&image.meta.video_identifier, || {
+        Ok(Heat {
+            map: Arc::new(HeatMap::new(size)),
+            last: Recent::new(MAX_TRACKS),
         })
+    })?;
+    if [heat.map.columns, heat.map.rows] != HeatMap::sides(size) {
+        heat.map = Arc::new(HeatMap::new(size));
     }
+    heat.last.next_round(u64::MAX);
+    let mut spots = Vec::new();
+    for d in &all.boxes {
+        let at = d.anchor(anchor, all.size);
+        if let Some(track) = d.track.filter(|_| only_moving) {
+            let before = heat.last.touch(track).copied();
+            let moved = before.map(|b| (b.x - at.x).hypot(b.y - at.y) >= least);
+            if moved != Some(false) {
+                *heat.last.touch_or_insert(track, at) = at;
+            }
+            if moved != Some(true) {
+                continue;
+            }
+        }
+        spots.push(at);
+    }
+    if !spots.is_empty() {
+        let map = Arc::make_mut(&mut heat.map);
+        spots.iter().for_each(|at| map.add(*at, radius));
+    }
+    let map = Arc::clone(&heat.map);
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        draw(canvas, &map, hues, opacity)
+    })
 }
 
 fn draw(canvas: &mut Canvas<'_>, map: &HeatMap, [low, top]: [f64; 2], opacity: f64) {
@@ -164,10 +153,8 @@ fn draw(canvas: &mut Canvas<'_>, map: &HeatMap, [low, top]: [f64; 2], opacity: f
     for (i, cell) in map.cells.iter().enumerate().filter(|(_, c)| **c > 0.0) {
         let share = f64::from(cell / most);
         let color = of_hue(low + (top - low) * share);
-        let (x, y) = (
-            (i % map.columns) as f64 * CELL,
-            (i / map.columns) as f64 * CELL,
-        );
+        let x = (i % map.columns) as f64 * CELL;
+        let y = (i / map.columns) as f64 * CELL;
         canvas.fill_box(
             &BBox::new(x, y, x + CELL, y + CELL),
             color,

@@ -1,11 +1,6 @@
 //! Draws icons.
 
-use std::sync::Arc;
-
-use image::RgbImage;
 use image::imageops::{self, FilterType};
-use watchkeeper_vision::draw::Canvas;
-use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -62,11 +57,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         each.map(middle).collect()
     };
     drawing::put_pixels(call, move |canvas: &mut Canvas<'_>| {
-        let rgb = icon.rgb();
-        let whole = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone());
-        let Some(whole) = whole.filter(|w| w.width() > 0 && w.height() > 0) else {
+        let whole = imaging::picture(&icon.rgb());
+        if whole.is_empty() {
             return;
-        };
+        }
         let small = imageops::resize(&whole, size[0], size[1], FilterType::Triangle);
         for (x, y) in &places {
             canvas.paste(&small, *x, *y);

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
 use super::cosine_similarity::{cosine, unit_embedding};
 use crate::workflow::block_api::prelude::*;
 
@@ -33,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("std", &[Kind::Embedding]),
         Output::new("warming_up", &[Kind::Boolean]),
     ],
-    build: |_| Ok(stateful_instance(Changes)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("video")
 }];
 
@@ -51,12 +49,8 @@ const STRATEGIES: [(&str, Average); 3] = [
     ("Sliding Window", Average::Window),
 ];
 
-/// Maximum embeddings of a window.
 const MAX_WINDOW: i64 = 4096;
 
-struct Changes;
-
-/// Statistics of earlier embeddings.
 #[derive(Default, Serialize, Deserialize)]
 struct EmbeddingStatistics {
     seen: i64,
@@ -158,43 +152,37 @@ impl EmbeddingStatistics {
     }
 }
 
-impl Stateful for Changes {
-    type State = EmbeddingStatistics;
-
-    fn run(&self, usual: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let earlier = Some(usual.embeddings.len()).filter(|dimensions| *dimensions > 0);
-        let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
-        let count = usual.seen as f64 + 1.0;
-        let window = call.clamped(arg!("window_size"), 1..=MAX_WINDOW)?;
-        let strategy = match call.choice(arg!("strategy"), &STRATEGIES)? {
-            Average::Exponential => Strategy::Exponential(call.number(arg!("smoothing_factor"))?),
-            Average::Simple => Strategy::Simple(count),
-            Average::Window => Strategy::Window(window),
-        };
-        let (score, percentile) = usual.compare(&embedding, strategy);
-        let warming_up = usual.seen < call.integer(arg!("warmup"))?;
-        let tail = call.number(arg!("threshold_percentile"))? / 2.0;
-        usual.add(&embedding, strategy);
-        let of = |number: fn(&Mean) -> f64| {
-            Value::list(
-                usual
-                    .embeddings
-                    .iter()
-                    .map(|m| Value::Float(number(m)))
-                    .collect(),
-            )
-        };
-        call.put(
-            0,
-            !warming_up && (percentile <= tail || percentile >= 1.0 - tail),
-        );
-        call.put(1, percentile);
-        call.put(2, score);
-        call.put(3, of(|m| m.average));
-        call.put(4, of(|m| m.deviation));
-        call.put(5, warming_up);
-        Ok(())
-    }
+fn run(usual: &mut EmbeddingStatistics, call: &mut Call<'_>) -> Result<(), String> {
+    let earlier = Some(usual.embeddings.len()).filter(|dimensions| *dimensions > 0);
+    let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
+    let count = usual.seen as f64 + 1.0;
+    let window = call.clamped(arg!("window_size"), 1..=MAX_WINDOW)?;
+    let strategy = match call.choice(arg!("strategy"), &STRATEGIES)? {
+        Average::Exponential => Strategy::Exponential(call.number(arg!("smoothing_factor"))?),
+        Average::Simple => Strategy::Simple(count),
+        Average::Window => Strategy::Window(window),
+    };
+    let (score, percentile) = usual.compare(&embedding, strategy);
+    let warming_up = usual.seen < call.integer(arg!("warmup"))?;
+    let tail = call.number(arg!("threshold_percentile"))? / 2.0;
+    usual.add(&embedding, strategy);
+    let of = |number: fn(&Mean) -> f64| {
+        Value::list(
+            usual
+                .embeddings
+                .iter()
+                .map(|m| Value::Float(number(m)))
+                .collect(),
+        )
+    };
+    call.finish_all((
+        !warming_up && (percentile <= tail || percentile >= 1.0 - tail),
+        percentile,
+        score,
+        of(|m| m.average),
+        of(|m| m.deviation),
+        warming_up,
+    ))
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
 use super::cosine_similarity::{norm, unit_embedding};
 use crate::workflow::block_api::prelude::*;
 
@@ -25,14 +23,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("percentile", &[Kind::FloatZeroToOne]),
         Output::new("warming_up", &[Kind::Boolean]),
     ],
-    build: |_| Ok(stateful_instance(Outliers)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("video")
 }];
 
-/// Maximum number of embeddings.
 const MAX_EMBEDDINGS: i64 = 4096;
-
-struct Outliers;
 
 #[derive(Default, Serialize, Deserialize)]
 struct EarlierEmbeddings {
@@ -40,31 +35,25 @@ struct EarlierEmbeddings {
     latest: VecDeque<Vec<f64>>,
 }
 
-impl Stateful for Outliers {
-    type State = EarlierEmbeddings;
-
-    fn run(&self, before: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let earlier = before.latest.back().map(Vec::len);
-        let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
-        let window = call.clamped(arg!("window_size"), 1..=MAX_EMBEDDINGS)?;
-        before.seen += 1;
-        before.latest.push_back(embedding);
-        while before.latest.len() > window {
-            before.latest.pop_front();
-        }
-        if before.seen < call.integer(arg!("warmup"))? {
-            call.put(0, false);
-            call.put(1, 0.5);
-            call.put(2, true);
-            return Ok(());
-        }
-        let percentile = before.percentile();
-        let tail = call.number(arg!("threshold_percentile"))?;
-        call.put(0, percentile < tail || percentile > 1.0 - tail);
-        call.put(1, percentile);
-        call.put(2, false);
-        Ok(())
+fn run(before: &mut EarlierEmbeddings, call: &mut Call<'_>) -> Result<(), String> {
+    let earlier = before.latest.back().map(Vec::len);
+    let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
+    let window = call.clamped(arg!("window_size"), 1..=MAX_EMBEDDINGS)?;
+    before.seen += 1;
+    before.latest.push_back(embedding);
+    while before.latest.len() > window {
+        before.latest.pop_front();
     }
+    if before.seen < call.integer(arg!("warmup"))? {
+        return call.finish_all((false, 0.5, true));
+    }
+    let percentile = before.percentile();
+    let tail = call.number(arg!("threshold_percentile"))?;
+    call.finish_all((
+        percentile < tail || percentile > 1.0 - tail,
+        percentile,
+        false,
+    ))
 }
 
 impl EarlierEmbeddings {

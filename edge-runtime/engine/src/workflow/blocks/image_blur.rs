@@ -4,7 +4,6 @@ use watchkeeper_vision::imaging::filter;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::picture_filter::{self, KERNELS};
-use crate::workflow::values::image::RgbPixels;
 
 type Method = fn(&RgbPixels, usize) -> RgbPixels;
 

@@ -1,13 +1,11 @@
 //! Resizes, rotates or flips pictures.
 
-use std::sync::Arc;
-
 use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::picture_filter;
-use crate::workflow::values::image::{Packed, RgbPixels};
+use crate::workflow::values::image::Packed;
 
 /// Maximum side of a resulting picture in pixels.
 const MAX_SIDE: u32 = 16_384;
@@ -37,9 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_preprocessing@v1",
     summary: "Resizes, rotates or flips a picture.",
     properties: &[
-        Property::data("image", &[Kind::Image])
-            .about("the picture to change")
-            .alias(&["images"]),
+        IMAGE.about("the picture to change"),
         Property::literal("task_type", Shape::Choice(&names_of(&TASKS))).about("the operation"),
         Property::count("width", 640).about("width in pixels, to resize"),
         Property::count("height", 640).about("height in pixels, to resize"),
@@ -62,10 +58,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             let [now_width, now_height] = image.size().map(i64::from);
             // An omitted side keeps the aspect ratio.
             let follow = |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
-            let [given_width, given_height] = [
-                call.optional(arg!("width"), Call::integer)?,
-                call.optional(arg!("height"), Call::integer)?,
-            ];
+            let given_width = call.optional(arg!("width"), Call::integer)?;
+            let given_height = call.optional(arg!("height"), Call::integer)?;
             let asked = given_height.unwrap_or(now_height);
             let width = given_width.unwrap_or(follow(now_width, asked, now_height));
             let height = given_height.unwrap_or(follow(now_height, width, now_width));
@@ -82,13 +76,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         }
         Operation::Flip => call.choice(arg!("flip_type"), &FLIPS)?(&picture),
     };
-    let pixels = RgbPixels {
-        width: changed.width(),
-        height: changed.height(),
-        data: changed.into_raw(),
-    };
-    call.put(0, image.with_pixels(Arc::new(Packed(Arc::new(pixels)))));
-    Ok(())
+    let pixels = Arc::new(imaging::pixels(changed));
+    call.finish(image.with_pixels(Arc::new(Packed(pixels))))
 }
 
 /// Rotates counter-clockwise on a canvas that holds the whole picture; uncovered corners are black.
@@ -103,16 +92,12 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
     let angle = (-degrees as f64).to_radians();
     let (sin, cos) = angle.sin_cos();
     let (w, h) = (f64::from(picture.width()), f64::from(picture.height()));
-    let (width, height) = (
-        (h * sin.abs() + w * cos.abs()) as u32,
-        (h * cos.abs() + w * sin.abs()) as u32,
-    );
+    let width = (h * sin.abs() + w * cos.abs()) as u32;
+    let height = (h * cos.abs() + w * sin.abs()) as u32;
     RgbImage::from_fn(width, height, |x, y| {
         // Original position of this pixel's centre.
-        let (dx, dy) = (
-            f64::from(x) + 0.5 - f64::from(width) / 2.0,
-            f64::from(y) + 0.5 - f64::from(height) / 2.0,
-        );
+        let dx = f64::from(x) + 0.5 - f64::from(width) / 2.0;
+        let dy = f64::from(y) + 0.5 - f64::from(height) / 2.0;
         let from = [
             dx * cos + dy * sin + w / 2.0 - 0.5,
             dy * cos - dx * sin + h / 2.0 - 0.5,
@@ -123,7 +108,6 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

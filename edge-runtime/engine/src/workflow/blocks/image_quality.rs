@@ -1,6 +1,5 @@
 //! Measures sharpness, brightness and contrast of pictures.
 
-use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::quality::Quality;
 
 use crate::workflow::block_api::prelude::*;
@@ -23,14 +22,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
     let quality = Quality::of(&imaging::grey(&image.pixels.rgb()));
-    call.put(0, quality.sharpness);
-    call.put(1, quality.brightness);
-    call.put(2, quality.contrast);
-    Ok(())
+    call.finish_all((quality.sharpness, quality.brightness, quality.contrast))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

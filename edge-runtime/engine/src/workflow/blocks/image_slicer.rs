@@ -1,7 +1,5 @@
 //! Cuts pictures into overlapping tiles, so that small objects are large enough for a model.
 
-use std::sync::Arc;
-
 use crate::workflow::block_api::prelude::*;
 
 /// Maximum number of tiles per picture.
@@ -12,9 +10,7 @@ const V1: Manifest = Manifest {
     summary: "Cuts a picture into overlapping tiles; those at the right and lower edge are \
               smaller.",
     properties: &[
-        Property::data("image", &[Kind::Image])
-            .about("the picture to cut")
-            .alias(&["images"]),
+        IMAGE.about("the picture to cut"),
         Property::count("slice_width", 640).about("width of a tile in pixels"),
         Property::count("slice_height", 640).about("height of a tile in pixels"),
         Property::value_or(
@@ -34,7 +30,7 @@ const V1: Manifest = Manifest {
     ],
     outputs: &[Output::new("slices", &[Kind::Image])],
     depth: Depth::Deeper,
-    build: |_| Ok(stateful_instance(Slice { whole: false })),
+    build: |_| Ok(stateful(|cuts, call| slice(cuts, call, false))),
     ..Manifest::of("transformation")
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -42,54 +38,45 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/image_slicer@v2",
         summary: "Cuts a picture into overlapping tiles of one size; the last ones start earlier.",
-        build: |_| Ok(stateful_instance(Slice { whole: true })),
+        build: |_| Ok(stateful(|cuts, call| slice(cuts, call, true))),
         ..V1
     },
 ];
 
-struct Slice {
-    /// Whether tiles at the edge keep their size.
-    whole: bool,
-}
-
-impl Stateful for Slice {
-    /// Number of tiles so far, for their names.
-    type State = u64;
-
-    fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("image"))?;
-        let [width, height] = image.size().map(i64::from);
-        let across = starts(
-            width,
-            call.bounded_integer(arg!("slice_width"))?,
-            call.bounded(arg!("overlap_ratio_width"))?,
-            self.whole,
-        )?;
-        let down = starts(
-            height,
-            call.bounded_integer(arg!("slice_height"))?,
-            call.bounded(arg!("overlap_ratio_height"))?,
-            self.whole,
-        )?;
-        if across.len().saturating_mul(down.len()) > MAX_TILES {
-            return Err(format!(
-                "{} by {} tiles are more than {MAX_TILES}; make them larger or reduce the overlap",
-                across.len(),
-                down.len()
-            ));
-        }
-        let mut tiles = Vec::with_capacity(across.len() * down.len());
-        for [top, bottom] in &down {
-            for [left, right] in &across {
-                *cuts += 1;
-                let id = Arc::from(format!("image_slicer.{cuts}"));
-                let tile = image.crop([*left, *top], [*right, *bottom], id);
-                tiles.push(tile.map_or(Value::Null, Value::from));
-            }
-        }
-        call.put(0, tiles);
-        Ok(())
+/// Cuts a picture; `cuts` is the number of tiles so far, for their names. If `whole`, tiles at the
+/// edge keep their size.
+fn slice(cuts: &mut u64, call: &mut Call<'_>, whole: bool) -> Result<(), String> {
+    let image = call.image(arg!("image"))?;
+    let [width, height] = image.size().map(i64::from);
+    let across = starts(
+        width,
+        call.bounded_integer(arg!("slice_width"))?,
+        call.bounded(arg!("overlap_ratio_width"))?,
+        whole,
+    )?;
+    let down = starts(
+        height,
+        call.bounded_integer(arg!("slice_height"))?,
+        call.bounded(arg!("overlap_ratio_height"))?,
+        whole,
+    )?;
+    if across.len().saturating_mul(down.len()) > MAX_TILES {
+        return Err(format!(
+            "{} by {} tiles are more than {MAX_TILES}; make them larger or reduce the overlap",
+            across.len(),
+            down.len()
+        ));
     }
+    let mut tiles = Vec::with_capacity(across.len() * down.len());
+    for [top, bottom] in &down {
+        for [left, right] in &across {
+            *cuts += 1;
+            let id = Arc::from(format!("image_slicer.{cuts}"));
+            let tile = image.crop([*left, *top], [*right, *bottom], id);
+            tiles.push(tile.map_or(Value::Null, Value::from));
+        }
+    }
+    call.finish(tiles)
 }
 
 /// Start and end of the tiles along a side, in pixels.
@@ -118,7 +105,6 @@ fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::super::super::tests::bench::{Bench, picture};
     use super::{Kind, Value, starts};

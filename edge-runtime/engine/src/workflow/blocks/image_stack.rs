@@ -1,15 +1,12 @@
 //! Collects the latest pictures as JPEG files in memory.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use image::imageops;
-use watchkeeper_vision::imaging;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::values::codec;
-use crate::workflow::values::image::RgbPixels;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",
@@ -36,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("frames", &[Kind::ListOfValues]),
         Output::new("frames_count", &[Kind::Integer]),
     ],
-    build: |_| Ok(stateful_instance(Stack)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("fusion")
 }];
 
@@ -47,31 +44,24 @@ const MAX_WIDTH: i64 = 1920;
 const MAX_HEIGHT: i64 = 1080;
 const QUALITY: u8 = 75;
 
-struct Stack;
-
-impl Stateful for Stack {
-    /// The files, the newest first.
-    type State = PerVideo<VecDeque<Arc<[u8]>>>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("image"))?;
-        let count: usize = call.clamped(arg!("stack_size"), 1..=MAX_PICTURES)?;
-        let width = call.clamped(arg!("resolution_width"), MIN_SIDE..=MAX_WIDTH)?;
-        let height = call.clamped(arg!("resolution_height"), MIN_SIDE..=MAX_HEIGHT)?;
-        let stack = videos.get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
-        if call.boolean(arg!("clear"))? {
-            stack.clear();
-        }
-        stack.push_front(small(&image.pixels.rgb(), width, height)?.into());
-        stack.truncate(count);
-        let frames: Vec<Value> = stack
-            .iter()
-            .map(|file| Value::Bytes(Arc::clone(file)))
-            .collect();
-        call.put(1, frames.len());
-        call.put(0, frames);
-        Ok(())
+/// `videos`: the files, the newest first.
+fn run(videos: &mut PerVideo<VecDeque<Arc<[u8]>>>, call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(arg!("image"))?;
+    let count: usize = call.clamped(arg!("stack_size"), 1..=MAX_PICTURES)?;
+    let width = call.clamped(arg!("resolution_width"), MIN_SIDE..=MAX_WIDTH)?;
+    let height = call.clamped(arg!("resolution_height"), MIN_SIDE..=MAX_HEIGHT)?;
+    let stack = videos.get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
+    if call.boolean(arg!("clear"))? {
+        stack.clear();
     }
+    stack.push_front(small(&image.pixels.rgb(), width, height)?.into());
+    stack.truncate(count);
+    let frames: Vec<Value> = stack
+        .iter()
+        .map(|file| Value::Bytes(Arc::clone(file)))
+        .collect();
+    call.put(1, frames.len());
+    call.finish(frames)
 }
 
 /// Encodes a picture as JPEG, at most this large.

@@ -1,7 +1,5 @@
 //! Detects objects with masks.
 
-use watchkeeper_vision::detections::Detections;
-
 use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2,
     properties,
@@ -9,12 +7,8 @@ use super::object_detection_model::{
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::RLE;
 
-const DECODE: Property = Property::choice(
-    "mask_decode_mode",
-    &["accurate", "tradeoff", "fast"],
-    "accurate",
-)
-.about("resolution of masks; kept for compatibility");
+const DECODE: Property = Property::one_of("mask_decode_mode", &["accurate", "tradeoff", "fast"])
+    .about("resolution of masks; kept for compatibility");
 const TRADEOFF: Property = Property::share("tradeoff_factor", 0.0)
     .about("trade-off between fast and accurate masks; kept for compatibility");
 const DENSE: Property = Property::boolean("enforce_dense_masks_in_inference_models", true)
@@ -38,7 +32,6 @@ const BASE: Manifest = Manifest {
 };
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::InstanceSegmentation]);
-const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 const OUTPUTS_V4: &[Output] = &outputs_v2(Output::new(
     "predictions",
@@ -49,7 +42,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     BASE.version(
         "roboflow_core/roboflow_instance_segmentation_model@v1",
         PROPERTIES_V1,
-        OUTPUTS_V1,
+        &outputs_v1(PREDICTIONS),
     ),
     BASE.version(
         "roboflow_core/roboflow_instance_segmentation_model@v2",
@@ -62,7 +55,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
         OUTPUTS_V2,
     ),
     Manifest {
-        build: |_| Ok(Box::new(InRunLengths(Model::for_task(Task::Masks)))),
+        build: |_| {
+            let model = Model::for_task(Task::Masks);
+            Ok(Box::new(move |call: &mut Call<'_>| {
+                in_run_lengths(&model, call)
+            }))
+        },
         ..BASE.version(
             "roboflow_core/roboflow_instance_segmentation_model@v4",
             PROPERTIES_V3,
@@ -71,19 +69,14 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// Outputs masks in run-length encoding.
-struct InRunLengths(Model);
-
-impl Block for InRunLengths {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        self.0.run(call)?;
-        if let Some(Value::Detections(all)) = call.out.get(1) {
-            let mut all = Detections::clone(all);
-            for d in &mut all.boxes {
-                d.set_data(RLE, true);
-            }
-            call.put(1, all);
+fn in_run_lengths(model: &Model, call: &mut Call<'_>) -> Result<(), String> {
+    model.run(call)?;
+    if let Some(Value::Detections(all)) = call.out.get(1) {
+        let mut all = Detections::clone(all);
+        for d in &mut all.boxes {
+            d.set_data(RLE, true);
         }
-        Ok(())
+        call.put(1, all);
     }
+    Ok(())
 }

@@ -1,7 +1,5 @@
 //! Extracts fields of a JSON document in text.
 
-use serde_json::Value as Json;
-
 use crate::workflow::block_api::manifest::names;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::llm_json;
@@ -41,31 +39,23 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
             "{FIELDS} has error_status, which is an output of every parser"
         ));
     }
-    Ok(Box::new(Parse { fields }))
+    Ok(Box::new(move |call: &mut Call<'_>| run(call, &fields)))
 }
 
-struct Parse {
-    fields: Vec<String>,
-}
-
-impl Block for Parse {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let text = llm_json::fenced(call.text(arg!("raw_json"))?);
-        let document: Json = serde_json::from_str(text).unwrap_or_default();
-        let mut missing = !document.is_object();
-        for (i, field) in (1..).zip(&self.fields) {
-            match document.get(field) {
-                Some(value) => call.put(i, Value::from(value.clone())),
-                None => missing = true,
-            }
+fn run(call: &mut Call<'_>, fields: &[String]) -> Result<(), String> {
+    let text = llm_json::fenced(call.text(arg!("raw_json"))?);
+    let document: Json = serde_json::from_str(text).unwrap_or_default();
+    let mut missing = !document.is_object();
+    for (i, field) in (1..).zip(fields) {
+        match document.get(field) {
+            Some(value) => call.put(i, Value::from(value.clone())),
+            None => missing = true,
         }
-        call.put(0, missing);
-        Ok(())
     }
+    call.finish(missing)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

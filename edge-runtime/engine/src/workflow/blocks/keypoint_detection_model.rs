@@ -7,13 +7,11 @@ use crate::workflow::block_api::prelude::*;
 
 const POINTS: Property =
     Property::share("keypoint_confidence", 0.0).about("minimum score of a keypoint");
-const MODE: Property = Property::choice("confidence_mode", &["default", "custom"], "default")
+const MODE: Property = Property::one_of("confidence_mode", &["default", "custom"])
     .about("which minimum score to use: the model's own (default) or custom_confidence");
 
 const PROPERTIES_V1: &[Property] = &properties::<12>(CONFIDENCE, AGNOSTIC, &[NO_MODE, POINTS]);
-const PROPERTIES_V3: &[Property] = &properties::<12>(CUSTOM_CONFIDENCE, AGNOSTIC, &[MODE, POINTS]);
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::Keypoints]);
-const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 
 const BASE: Manifest = Manifest {
@@ -34,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     BASE.version(
         "roboflow_core/roboflow_keypoint_detection_model@v1",
         PROPERTIES_V1,
-        OUTPUTS_V1,
+        &outputs_v1(PREDICTIONS),
     ),
     BASE.version(
         "roboflow_core/roboflow_keypoint_detection_model@v2",
@@ -43,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
     BASE.version(
         "roboflow_core/roboflow_keypoint_detection_model@v3",
-        PROPERTIES_V3,
+        &properties::<12>(CUSTOM_CONFIDENCE, AGNOSTIC, &[MODE, POINTS]),
         OUTPUTS_V2,
     ),
 ];

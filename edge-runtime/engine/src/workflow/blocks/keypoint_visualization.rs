@@ -1,9 +1,6 @@
 //! Draws keypoints.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::draw::{Canvas, TextBox};
-use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::draw::TextBox;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -15,13 +12,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         Property::data("predictions", &[Kind::Keypoints]).about("detections with keypoints"),
-        Property::choice(
-            "annotator_type",
-            &["edge", "vertex", "vertex_label"],
-            "edge",
-        )
-        .about("whether to draw lines, points, or points with names")
-        .literal_only(),
+        Property::literal_one_of("annotator_type", &["edge", "vertex", "vertex_label"])
+            .about("whether to draw lines, points, or points with names"),
         Property::text("color", "#A351FB").about("the colour"),
         Property::text("text_color", "black").about("colour of the names"),
         Property::number("text_scale", 0.5).about("size of the names"),
@@ -75,10 +67,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         radius: 0.0,
     };
     let kind = call.text(arg!("annotator_type"))?.to_owned();
-    let (thickness, radius) = (
-        call.number(arg!("thickness"))?,
-        call.number(arg!("radius"))?,
-    );
+    let thickness = call.number(arg!("thickness"))?;
+    let radius = call.number(arg!("radius"))?;
     let edges = edges(call.arg(arg!("edges")))?;
     let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {

@@ -1,12 +1,10 @@
 //! Draws labels beside boxes.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::draw::LastSides;
+use watchkeeper_vision::draw::palette::color_of;
+use watchkeeper_vision::draw::{ColorBy, Labels, LastSides, distinct};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::ink::{Ink, LABEL_TEXTS};
+use crate::workflow::blocks::common::drawing::{self, Paint};
 use crate::workflow::blocks::common::per_video::PerVideo;
 
 /// A property that is accepted for compatibility without effect.
@@ -89,6 +87,64 @@ const FONTS: Shape = Shape::Choice(&[
     "Work Sans",
 ]);
 
+type LabelText = fn(usize, &Detection) -> String;
+
+const LABEL_TEXTS: [(&str, LabelText); 11] = [
+    ("Class", |_, d| d.class.to_string()),
+    ("Confidence", |_, d| format!("{:.2}", d.confidence)),
+    ("Class and Confidence", class_and_confidence),
+    ("Index", |index, _| index.to_string()),
+    ("Dimensions", |_, d| {
+        format!("{:.0} x {:.0} px", d.bbox.width(), d.bbox.height())
+    }),
+    ("Area", area),
+    ("Area (mask)", area),
+    ("Area (converted)", area),
+    ("Tracker Id", |_, d| {
+        d.track
+            .map_or_else(|| "no track".to_owned(), |t| t.to_string())
+    }),
+    ("Time In Zone", |_, d| {
+        d.time_in_zone
+            .map_or_else(|| "not in zone".to_owned(), |t| format!("{t:.2}s"))
+    }),
+    // Our own variant.
+    ("Class, Tracker Id and Confidence", |index, d| {
+        match d.track {
+            Some(track) => format!("{} #{track} {:.2}", d.class, d.confidence),
+            None => class_and_confidence(index, d),
+        }
+    }),
+];
+
+fn class_and_confidence(_: usize, d: &Detection) -> String {
+    format!("{} {:.2}", d.class, d.confidence)
+}
+
+/// The area of the box, also where there is a mask.
+fn area(_: usize, d: &Detection) -> String {
+    format!("{:.0}", d.bbox.area())
+}
+
+/// Labels that are drawn after all other ink.
+struct LabelInk {
+    detections: Arc<Detections>,
+    by: ColorBy,
+    text: LabelText,
+    last: LastSides,
+}
+
+impl Paint for LabelInk {
+    fn paint(&self, _: &mut Canvas<'_>) {}
+
+    fn labels(&self, labels: &mut Labels) {
+        labels.remember(&self.last);
+        for (i, d) in distinct(&self.detections) {
+            labels.add_box(&d.bbox, d.track, (self.text)(i, d), color_of(d, i, self.by));
+        }
+    }
+}
+
 /// Remembers the positions of labels; not saved, because the next picture places them well enough.
 #[derive(Default)]
 struct Draw {
@@ -100,7 +156,7 @@ impl Instance for Draw {
         let video = &call.image(arg!("image"))?.meta.video_identifier;
         let last = self.videos.get(video, || Ok(LastSides::default()))?;
         last.next_picture();
-        let ink = Ink::Labels {
+        let ink = LabelInk {
             detections: Arc::clone(call.detections(arg!("predictions"))?),
             by: drawing::color_by(call)?,
             text: call.choice(arg!("text"), &LABEL_TEXTS)?,

@@ -1,10 +1,6 @@
 //! Counts tracked objects that cross a line.
 
-use std::sync::Arc;
-
 use watchkeeper_vision::analytics::{CROSSING_DEPTH, Crossing, CrossingCounter, LineCounter};
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
@@ -28,7 +24,7 @@ const OUTPUTS: &[Output] = &[
 const BASE: Manifest = Manifest {
     summary: "Counts tracked objects that cross a line, each way.",
     role: Role::Line,
-    build: |_| Ok(stateful_instance(Counter)),
+    build: |_| Ok(stateful(count)),
     keeps_classes: true,
     ..Manifest::of("analytics")
 };
@@ -47,7 +43,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         summary: "Counts tracked objects that cross a line, each way: by the foot of a box, with a \
                   dead band, over losses of sight and changes of track id.",
-        build: |_| Ok(stateful_instance(CrossingStep)),
+        build: |_| Ok(stateful(count_crossings)),
         ..BASE.version(
             "watchkeeper/line_counter@v1",
             &[FRAME.inputs_only(), TRACKED, LINE, POINT],
@@ -56,68 +52,57 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// Roboflow's line counter.
-struct Counter;
-
-impl Stateful for Counter {
-    type State = PerVideo<LineCounter>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("metadata" | "image"))?;
-        let detections = call.tracked(arg!("detections"))?;
-        let line = call.arg(arg!("line_segment"));
-        let anchor = call.optional(arg!("triggering_anchor"), Call::anchor)?;
-        let counter = videos.get(&meta.video_identifier, || {
-            let [start, end] = ends(line)?;
-            Ok(LineCounter::new(start, end, anchor.as_slice()))
-        })?;
-        let nothing = Detections::default();
-        counter.update(if call.is_end { &nothing } else { detections });
-        put_counts(call, counter.count_in(), counter.count_out());
-        if call.out.len() > 2 {
-            let crossings = counter.crossings();
-            for (output, crossed) in [(2, &crossings.crossed_in), (3, &crossings.crossed_out)] {
-                let mut picked = call.blank(output);
-                detections.pick_into(crossed.iter().copied(), Arc::make_mut(&mut picked));
-                call.put(output, picked);
-            }
+fn count(videos: &mut PerVideo<LineCounter>, call: &mut Call<'_>) -> Result<(), String> {
+    let meta = call.video(arg!("metadata" | "image"))?;
+    let detections = call.tracked(arg!("detections"))?;
+    let line = call.arg(arg!("line_segment"));
+    let anchor = call.optional(arg!("triggering_anchor"), Call::anchor)?;
+    let counter = videos.get(&meta.video_identifier, || {
+        let [start, end] = ends(line)?;
+        Ok(LineCounter::new(start, end, anchor.as_slice()))
+    })?;
+    let nothing = Detections::default();
+    counter.update(if call.is_end { &nothing } else { detections });
+    put_counts(call, counter.count_in(), counter.count_out());
+    if call.out.len() > 2 {
+        let crossings = counter.crossings();
+        for (output, crossed) in [(2, &crossings.crossed_in), (3, &crossings.crossed_out)] {
+            let mut picked = call.blank(output);
+            detections.pick_into(crossed.iter().copied(), Arc::make_mut(&mut picked));
+            call.put(output, picked);
         }
-        Ok(())
     }
+    Ok(())
 }
 
-/// Our line counter.
-struct CrossingStep;
-
-impl Stateful for CrossingStep {
-    type State = PerVideo<CrossingCounter>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("image"))?;
-        let detections = call.tracked(arg!("detections"))?;
-        let line = call.arg(arg!("line_segment"));
-        let anchor = call.anchor(arg!("triggering_anchor"))?;
-        let counter = videos.get(&meta.video_identifier, || {
-            let [start, end] = ends(line)?;
-            Ok(CrossingCounter::new(start, end, anchor))
-        })?;
-        if call.is_end {
-            counter.finish();
-        } else {
-            counter.update(detections, meta.time_s());
-        }
-        put_counts(call, counter.count_in(), counter.count_out());
-        let crossed = counter.crossed();
-        for (output, crossings) in [(2, &crossed.crossed_in), (3, &crossed.crossed_out)] {
-            let mut list = call.blank(output);
-            let out = Arc::make_mut(&mut list);
-            out.boxes.clear();
-            out.boxes.extend(crossings.iter().map(with_depth));
-            out.size = detections.size;
-            call.put(output, list);
-        }
-        Ok(())
+fn count_crossings(
+    videos: &mut PerVideo<CrossingCounter>,
+    call: &mut Call<'_>,
+) -> Result<(), String> {
+    let meta = call.video(arg!("image"))?;
+    let detections = call.tracked(arg!("detections"))?;
+    let line = call.arg(arg!("line_segment"));
+    let anchor = call.anchor(arg!("triggering_anchor"))?;
+    let counter = videos.get(&meta.video_identifier, || {
+        let [start, end] = ends(line)?;
+        Ok(CrossingCounter::new(start, end, anchor))
+    })?;
+    if call.is_end {
+        counter.finish();
+    } else {
+        counter.update(detections, meta.time_s());
     }
+    put_counts(call, counter.count_in(), counter.count_out());
+    let crossed = counter.crossed();
+    for (output, crossings) in [(2, &crossed.crossed_in), (3, &crossed.crossed_out)] {
+        let mut list = call.blank(output);
+        let out = Arc::make_mut(&mut list);
+        out.boxes.clear();
+        out.boxes.extend(crossings.iter().map(with_depth));
+        out.size = detections.size;
+        call.put(output, list);
+    }
+    Ok(())
 }
 
 /// The box of a crossing with its depth as a property.

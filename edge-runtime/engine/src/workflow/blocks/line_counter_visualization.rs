@@ -1,8 +1,9 @@
 //! Draws a line with its counts.
 
+use watchkeeper_vision::draw::{self, Labels};
+
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::ink::Ink;
+use crate::workflow::blocks::common::drawing::{self, Paint};
 
 /// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
@@ -11,31 +12,27 @@ const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
         .or(default)
 }
 
-const ENDS: Property = Property::value("zone", Shape::Points)
-    .about("the two ends of the line, [[x, y], [x, y]] in pixels");
-const COLOR: Property = look("color", Shape::Text, Or::Text("#5bb573"));
-const THICKNESS: Property = look("thickness", INTEGER, Or::Int(2));
-const TEXT_THICKNESS: Property = look("text_thickness", INTEGER, Or::Int(1));
-const TEXT_SCALE: Property = look("text_scale", NUMBER, Or::Float(1.0));
-const COUNT_IN: Property = Property::integer("count_in", 0).about("crossings in");
-const COUNT_OUT: Property = Property::integer("count_out", 0).about("crossings out");
-const OPACITY: Property = look("opacity", SHARE, Or::Float(0.3));
-
+const PROPERTIES: &[Property; 11] = &[
+    drawing::IMAGE,
+    drawing::COPY,
+    Property::value("zone", Shape::Points)
+        .about("the two ends of the line, [[x, y], [x, y]] in pixels"),
+    look("color", Shape::Text, Or::Text("#5bb573")),
+    look("thickness", INTEGER, Or::Int(2)),
+    look("text_thickness", INTEGER, Or::Int(1)),
+    look("text_scale", NUMBER, Or::Float(1.0)),
+    Property::integer("count_in", 0).about("crossings in"),
+    Property::integer("count_out", 0).about("crossings out"),
+    look("opacity", SHARE, Or::Float(0.3)),
+    drawing::LABEL,
+];
 const PEER: Manifest = Manifest {
     name: "roboflow_core/line_counter_visualization@v1",
     summary: "Draws a counting line with its inward direction and counts.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        ENDS,
-        COLOR,
-        THICKNESS,
-        TEXT_THICKNESS,
-        TEXT_SCALE,
-        COUNT_IN,
-        COUNT_OUT,
-        OPACITY,
-    ],
+    properties: {
+        let [without_label @ .., _] = PROPERTIES;
+        without_label
+    },
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 };
@@ -44,22 +41,26 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "watchkeeper/line_counter_visualization@v1",
         summary: "Draws a counting line with its name, inward direction and counts.",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            ENDS,
-            COLOR,
-            THICKNESS,
-            TEXT_THICKNESS,
-            TEXT_SCALE,
-            COUNT_IN,
-            COUNT_OUT,
-            OPACITY,
-            drawing::LABEL,
-        ],
+        properties: PROPERTIES,
         ..PEER
     },
 ];
+
+struct Line {
+    start: Point,
+    end: Point,
+    label: String,
+}
+
+impl Paint for Line {
+    fn paint(&self, canvas: &mut Canvas<'_>) {
+        draw::line(canvas, self.start, self.end);
+    }
+
+    fn labels(&self, labels: &mut Labels) {
+        labels.add_line(self.start, self.end, self.label.clone(), Color::WHITE);
+    }
+}
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let points = call.arg(arg!("zone")).as_points();
@@ -74,7 +75,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let name = call
         .optional(arg!("label"), Call::text)?
         .unwrap_or_default();
-    let ink = Ink::Line {
+    let line = Line {
         start: *start,
         end: *end,
         label: if name.is_empty() {
@@ -83,5 +84,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             format!("{name}: {counts}")
         },
     };
-    drawing::put(call, ink)
+    drawing::put(call, line)
 }

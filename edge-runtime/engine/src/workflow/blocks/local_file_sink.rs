@@ -19,33 +19,25 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::MAX_ENTRIES,
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build: |_| Ok(stateful_instance(Save)),
+    build: |_| Ok(stateful(run)),
     ..sink::BASE
 }];
 
-struct Save;
-
-impl Stateful for Save {
-    type State = Log;
-
-    fn run(&self, log: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = log.send(call, false, |call, entry| {
-            let write = FileWrite {
-                directory: call.text(arg!("target_directory"))?.to_owned(),
-                prefix: call.text(arg!("file_name_prefix"))?.to_owned(),
-                extension: entry.extension.to_owned(),
-                content: entry.content,
-                append: entry.append,
-            };
-            Ok(Sent::by(call, Effect::File(write)))
-        })?;
-        sent.put_plainly(call);
-        Ok(())
-    }
+fn run(log: &mut Log, call: &mut Call<'_>) -> Result<(), String> {
+    let sent = log.send(call, false, |call, entry| {
+        let write = FileWrite {
+            directory: call.text(arg!("target_directory"))?.to_owned(),
+            prefix: call.text(arg!("file_name_prefix"))?.to_owned(),
+            extension: entry.extension.to_owned(),
+            content: entry.content,
+            append: entry.append,
+        };
+        Ok(Sent::by(call, Effect::File(write)))
+    })?;
+    sent.put_plainly(call)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

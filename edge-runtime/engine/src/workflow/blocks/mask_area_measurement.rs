@@ -1,7 +1,5 @@
 //! Measures the area of detections.
 
-use watchkeeper_vision::detections::Detections;
-
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -32,6 +30,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         d.set_data("area_px", area);
         d.set_data("area_converted", area / scale);
     }
-    call.put(0, out);
-    Ok(())
+    call.finish(out)
 }

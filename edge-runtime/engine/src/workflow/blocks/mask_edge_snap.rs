@@ -1,12 +1,8 @@
 //! Snaps the borders of masks to edges of the picture.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections, Extra};
-use watchkeeper_vision::geometry::{BBox, Point, polygon_area};
+use watchkeeper_vision::geometry::polygon_area;
+use watchkeeper_vision::imaging::focus;
 use watchkeeper_vision::imaging::morphology::{self, Kernel};
-use watchkeeper_vision::imaging::{self, Plane, focus};
-use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use crate::workflow::block_api::prelude::*;
 
@@ -54,12 +50,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let size = image.size();
     let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
     let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
-    let masks: Vec<Bitmap> = all
-        .boxes
-        .iter()
-        .filter_map(|d| d.mask())
-        .map(|m| m.bitmap(size))
-        .collect();
+    let masks = all.boxes.iter().filter_map(|d| d.mask());
+    let masks: Vec<Bitmap> = masks.map(|m| m.bitmap(size)).collect();
     let mut edges = strong(&strength, size, whole(window) | 1, sigma);
     if gaps >= 1.0 {
         edges = thinned(&closed(&edges, whole(gaps)));
@@ -73,19 +65,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let mut shown = Detections::none([0, 0]);
     if let Some(b) = edges.bbox() {
         shown.size = size;
-        shown.boxes.push(Detection {
-            extra: Some(Box::new(Extra {
-                mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
-                ..Extra::default()
-            })),
-            ..Detection::new(
-                BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
-                1.0,
-                0,
-                "edges",
-                call.new_id(),
-            )
-        });
+        let bbox = BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0);
+        let mut found = Detection::new(bbox, 1.0, 0, "edges", call.new_id());
+        found.set_mask(edges.clone());
+        shown.boxes.push(found);
     }
     let mut out = Detections::clone(all);
     for d in &mut out.boxes {
@@ -94,9 +77,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             d.set_mask(snapped);
         }
     }
-    call.put(0, out);
-    call.put(1, shown);
-    Ok(())
+    call.finish_all((out, shown))
 }
 
 fn whole(n: f64) -> usize {
@@ -133,7 +114,7 @@ fn strong(strength: &[f64], size: [u32; 2], window: usize, sigma: f64) -> Bitmap
 }
 
 fn plane(bitmap: &Bitmap) -> Plane {
-    let [width, height] = bitmap.size();
+    let [width, height] = bitmap.size().map(|n| n as usize);
     Plane::from_fn(width, height, |x, y| if bitmap.at(x, y) { 255 } else { 0 })
 }
 
@@ -155,7 +136,7 @@ fn closed(edges: &Bitmap, times: usize) -> Bitmap {
 
 /// One pass of Zhang and Suen, "A fast parallel algorithm for thinning digital patterns", 1984.
 fn thinned(edges: &Bitmap) -> Bitmap {
-    let [width, height] = edges.size();
+    let [width, height] = edges.size().map(|n| n as usize);
     let mut now = edges.clone();
     for first in [true, false] {
         let before = now.clone();
@@ -188,7 +169,6 @@ fn thinned(edges: &Bitmap) -> Bitmap {
     now
 }
 
-/// Pixels within `reach` of the border of a mask.
 fn around_border(mask: &Bitmap, reach: usize) -> Bitmap {
     let (shape, kernel) = (plane(mask), Kernel::ellipse(2 * reach + 1));
     bitmap(&morphology::above(
@@ -199,40 +179,24 @@ fn around_border(mask: &Bitmap, reach: usize) -> Bitmap {
 
 /// Connected edges that surround at least the area `least`.
 fn large(edges: &Bitmap, least: f64) -> Bitmap {
-    let [width, height] = edges.size();
-    let mut kept = Bitmap::from_fn([0, 0], |_, _| false);
-    let side = |n: usize| u32::try_from(n).unwrap_or(0);
-    let size = [side(width), side(height)];
     if least <= 0.0 {
         return edges.clone();
     }
-    let parts = edges
-        .parts()
-        .into_iter()
-        .filter(|part| polygon_area(part) >= least);
-    for part in parts {
-        let filled = Bitmap::fill(&part, size);
-        kept = if kept.size() == [0, 0] {
-            filled
-        } else {
-            kept.union(&filled)
-        };
+    let mut kept = Bitmap::empty(edges.size());
+    for part in edges.parts() {
+        if polygon_area(&part) >= least {
+            kept = kept.union(&Bitmap::fill(&part, edges.size()));
+        }
     }
-    if kept.size() == [0, 0] {
-        Bitmap::empty(size)
-    } else {
-        edges.within(&kept)
-    }
+    edges.within(&kept)
 }
 
 /// Moves each pixel of the mask's border across it to the strongest nearby edge.
 fn snapped(mask: &Bitmap, edges: &Bitmap, strength: &[f64], tolerance: usize) -> Bitmap {
     /// Border pixels on each side that define its direction.
     const TANGENT: usize = 5;
-    let [width, height] = mask.size();
-    let side = |n: usize| u32::try_from(n).unwrap_or(0);
-    let size = [side(width), side(height)];
-    let mut out = Bitmap::empty(size);
+    let width = mask.size()[0] as usize;
+    let mut out = Bitmap::empty(mask.size());
     for border in mask.borders() {
         let count = border.len();
         let at = |i: usize| border.get(i % count.max(1)).copied().unwrap_or_default();
@@ -267,7 +231,7 @@ fn snapped(mask: &Bitmap, edges: &Bitmap, strength: &[f64], tolerance: usize) ->
                 best.1
             })
             .collect();
-        out = out.union(&Bitmap::fill(&moved, size));
+        out = out.union(&Bitmap::fill(&moved, mask.size()));
     }
     out
 }

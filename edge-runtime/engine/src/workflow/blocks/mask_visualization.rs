@@ -3,15 +3,9 @@
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
-const MASKS: Property = Property::data(
-    "predictions",
-    &[
-        Kind::InstanceSegmentation,
-        Kind::RleInstanceSegmentation,
-        Kind::SemanticSegmentation,
-    ],
-)
-.about("detections with masks");
+const MASKS: Property = drawing::MASKS
+    .about("detections with masks")
+    .and_kind(Kind::SemanticSegmentation);
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_visualization@v1",

@@ -23,7 +23,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Manifest> {
     all
 }
 
-/// Returns the block of this type or alias.
 pub(crate) fn find(r#type: &str) -> Option<&'static Manifest> {
     let name = types::canonical(r#type);
     all().find(|m| m.name == name)

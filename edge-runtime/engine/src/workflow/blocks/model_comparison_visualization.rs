@@ -1,11 +1,5 @@
 //! Draws where two models agree.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::Detections;
-use watchkeeper_vision::draw::Canvas;
-use watchkeeper_vision::mask::Bitmap;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
@@ -27,11 +21,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let [a, b, background] = [
-        drawing::color_of_value(call.arg(arg!("color_a")))?,
-        drawing::color_of_value(call.arg(arg!("color_b")))?,
-        drawing::color_of_value(call.arg(arg!("background_color")))?,
-    ];
+    let a = drawing::color_of_value(call.arg(arg!("color_a")))?;
+    let b = drawing::color_of_value(call.arg(arg!("color_b")))?;
+    let background = drawing::color_of_value(call.arg(arg!("background_color")))?;
     let opacity = call.number(arg!("opacity"))?;
     let one = Arc::clone(call.detections(arg!("predictions_a"))?);
     let other = Arc::clone(call.detections(arg!("predictions_b"))?);

@@ -1,7 +1,6 @@
 //! Morphological operations on pictures.
 
 use watchkeeper_vision::imaging::morphology::{Kernel, above, close, dilate, erode, open};
-use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::picture_filter::{self, KERNELS};
@@ -22,9 +21,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
         summary: "Grows or shrinks bright shapes of a picture, by brightness.",
         properties: &[IMAGE, KERNEL_SIZE, OPERATION],
         build: |_| {
-            Ok(Box::new(Change {
-                in_colour: false,
-                operations: &OPERATIONS,
+            Ok(Box::new(|call: &mut Call<'_>| {
+                change(call, &OPERATIONS, false)
             }))
         },
         ..picture_filter::BASE
@@ -34,9 +32,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
         summary: "Grows or shrinks bright shapes of a picture, per colour channel.",
         properties: &[IMAGE, KERNEL_SIZE, OPERATION_V2],
         build: |_| {
-            Ok(Box::new(Change {
-                in_colour: true,
-                operations: &OPERATIONS_V2,
+            Ok(Box::new(|call: &mut Call<'_>| {
+                change(call, &OPERATIONS_V2, true)
             }))
         },
         ..picture_filter::BASE
@@ -72,24 +69,20 @@ const OPERATIONS_V2: [(&str, Operation); 8] = {
     ]
 };
 
-struct Change {
-    /// Whether colours are kept.
+/// Changes the brightness, or each channel if the picture keeps its colours.
+fn change(
+    call: &mut Call<'_>,
+    operations: &[(&str, Operation)],
     in_colour: bool,
-    operations: &'static [(&'static str, Operation)],
-}
-
-impl Block for Change {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let side = call.integer_in(arg!("kernel_size"), KERNELS)?;
-        let change = call.choice(arg!("operation"), self.operations)?;
-        let in_colour = self.in_colour;
-        picture_filter::put(call, move |pixels| {
-            let kernel = Kernel::square(side);
-            if in_colour {
-                return imaging::each_channel(pixels, |plane| change(plane, &kernel));
-            }
-            let plane = change(&Plane::from(&imaging::grey(pixels)), &kernel);
-            imaging::joined(&[plane.clone(), plane.clone(), plane])
-        })
-    }
+) -> Result<(), String> {
+    let side = call.integer_in(arg!("kernel_size"), KERNELS)?;
+    let change = call.choice(arg!("operation"), operations)?;
+    picture_filter::put(call, move |pixels| {
+        let kernel = Kernel::square(side);
+        if in_colour {
+            return imaging::each_channel(pixels, |plane| change(plane, &kernel));
+        }
+        let plane = change(&Plane::from(&imaging::grey(pixels)), &kernel);
+        imaging::joined(&[plane.clone(), plane.clone(), plane])
+    })
 }

@@ -1,10 +1,8 @@
 //! Detects motion.
 
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::{BBox, Point, polygon_area};
+use watchkeeper_vision::geometry::polygon_area;
 use watchkeeper_vision::imaging::background::Background;
 use watchkeeper_vision::imaging::morphology::{self, Kernel};
-use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{around, perimeter, simplified};
 
 use super::background_subtraction::{learner, look};
@@ -41,13 +39,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("detections", &[Kind::ObjectDetection]),
         Output::new("motion_zones", &[Kind::ListOfValues]),
     ],
-    build: |_| Ok(stateful_instance(Motion)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("classical_computer_vision")
 }];
 
-struct Motion;
-
-/// State of one video.
 struct Watched {
     background: Background,
     /// Frames from which it was learned.
@@ -65,50 +60,46 @@ impl Watched {
     }
 }
 
-impl Stateful for Motion {
-    type State = Unsaved<PerVideo<Watched>>;
-
-    fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("image"))?;
-        let zone = zone(call.arg(arg!("detection_zone")))?;
-        let history = call.integer(arg!("history"))?;
-        let size = image.size();
-        let videos = &mut learned.0;
-        let seen = videos.get(&image.meta.video_identifier, || Watched::new(size))?;
-        // The first pictures of another size would all be motion.
-        if seen.background.size() != size {
-            *seen = Watched::new(size)?;
-        }
-        let threshold = call.number(arg!("threshold"))?;
-        let mask = look(&mut seen.background, image, history, threshold);
-        call.put(0, false);
-        call.put(1, false);
-        call.put(2, Detections::none([0, 0]));
-        call.put(3, Vec::new());
-        if seen.frames < history && call.boolean(arg!("suppress_first_detections"))? {
-            seen.frames += 1;
-            return Ok(());
-        }
-        let kernel = call.clamped(arg!("morphological_kernel_size"), KERNELS)?;
-        let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
-        let shape = Bitmap::from_fn(size, |x, y| {
-            mask.data.get(y * mask.width + x).is_some_and(|v| *v > 0)
-        });
-        let outlines = outlines(
-            shape,
-            size,
-            zone.as_deref(),
-            call.number(arg!("minimum_contour_area"))?,
-        );
-        let moves = !outlines.is_empty();
-        let (found, polygons) = moving(call, &outlines);
-        call.put(0, moves);
-        call.put(1, moves && !seen.moved);
-        call.put(2, found);
-        call.put(3, polygons);
-        seen.moved = moves;
-        Ok(())
+fn run(learned: &mut Unsaved<PerVideo<Watched>>, call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(arg!("image"))?;
+    let zone = zone(call.arg(arg!("detection_zone")))?;
+    let history = call.integer(arg!("history"))?;
+    let size = image.size();
+    let videos = &mut learned.0;
+    let seen = videos.get(&image.meta.video_identifier, || Watched::new(size))?;
+    // The first pictures of another size would all be motion.
+    if seen.background.size() != size {
+        *seen = Watched::new(size)?;
     }
+    let threshold = call.number(arg!("threshold"))?;
+    let mask = look(&mut seen.background, image, history, threshold);
+    call.put(0, false);
+    call.put(1, false);
+    call.put(2, Detections::none([0, 0]));
+    call.put(3, Vec::new());
+    if seen.frames < history && call.boolean(arg!("suppress_first_detections"))? {
+        seen.frames += 1;
+        return Ok(());
+    }
+    let kernel = call.clamped(arg!("morphological_kernel_size"), KERNELS)?;
+    let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
+    let shape = Bitmap::from_fn(size, |x, y| {
+        mask.data.get(y * mask.width + x).is_some_and(|v| *v > 0)
+    });
+    let outlines = outlines(
+        shape,
+        size,
+        zone.as_deref(),
+        call.number(arg!("minimum_contour_area"))?,
+    );
+    let moves = !outlines.is_empty();
+    let (found, polygons) = moving(call, &outlines);
+    call.put(0, moves);
+    call.put(1, moves && !seen.moved);
+    call.put(2, found);
+    call.put(3, polygons);
+    seen.moved = moves;
+    Ok(())
 }
 
 /// A box and a simpler polygon for each outline.

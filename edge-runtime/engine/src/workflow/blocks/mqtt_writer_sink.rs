@@ -16,9 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Publishes a text to an MQTT broker, such as that of a building or a machine.",
     properties: &[
         Property::value("host", Shape::Text).about("host name or address of the broker"),
-        Property::value("port", PORT)
-            .about("port of the broker")
-            .kinds(&[Kind::Integer]),
+        Property::value("port", PORT).about("port of the broker"),
         Property::value("topic", Shape::Text).about("topic of the message, without wildcards"),
         Property::value("message", Shape::Text).about("text of the message"),
         Property::value_or("qos", Shape::Integer(0, 2), Or::Int(0))
@@ -46,33 +44,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .about("whether the connection is TLS; null: at port 8883"),
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build: |_| Ok(stateful_instance(Publish)),
+    build: |_| Ok(Box::new(run)),
     ..sink::BASE
 }];
 
-struct Publish;
-
-impl Stateful for Publish {
-    type State = ();
-
-    fn run(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let fails = call.boolean(arg!("fail_fast"))?;
-        let message = message(call).and_then(|message| message.check().map(|()| message));
-        let sent = match message {
-            Ok(message) => Sent::by(call, Effect::Mqtt(message)),
-            Err(why) => Sent::Refused(why),
-        };
-        match sent {
-            Sent::Refused(why) if fails => Err(why),
-            sent => {
-                sent.put_plainly(call);
-                Ok(())
-            }
-        }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let fails = call.boolean(arg!("fail_fast"))?;
+    let message = message(call).and_then(|message| message.check().map(|()| message));
+    let sent = match message {
+        Ok(message) => Sent::by(call, Effect::Mqtt(message)),
+        Err(why) => Sent::Refused(why),
+    };
+    match sent {
+        Sent::Refused(why) if fails => Err(why),
+        sent => sent.put_plainly(call),
     }
 }
 
-/// Makes the message from the properties.
 fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
     let port = call.integer_in(arg!("port"), 1..=u16::MAX.into())?;
     let qos = call.integer(arg!("qos"))?;
@@ -102,7 +90,6 @@ fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
     use watchkeeper_contract::effect::Sealed;

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Thumbnail, Views};
 
 use crate::workflow::block_api::prelude::*;
@@ -29,11 +27,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("is_duplicate", &[Kind::Boolean]),
         Output::new("similarity", &[Kind::FloatZeroToOne]),
     ],
-    build: |_| Ok(stateful_instance(Duplicates)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("video")
 }];
-
-struct Duplicates;
 
 /// A remembered picture; its views follow from the thumbnail.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -56,32 +52,25 @@ impl From<SeenPicture> for Thumbnail {
     }
 }
 
-impl Stateful for Duplicates {
-    type State = PerVideo<VecDeque<SeenPicture>>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("image"))?;
-        let threshold = call.number(arg!("threshold"))?;
-        let memory: usize = call.clamped(arg!("memory"), 1..=MAX_MEMORY)?;
-        let seen = SeenPicture::from(Thumbnail::of(&imaging::grey(&image.pixels.rgb())));
-        let video = &call.video(arg!("image"))?.video_identifier;
-        let earlier = videos.get(video, || Ok(VecDeque::new()))?;
-        let similar = earlier.iter().map(|one| one.views.similarity(&seen.views));
-        let similarity = similar.fold(0.0, f64::max);
-        let is_duplicate = !earlier.is_empty() && similarity >= threshold;
-        if !is_duplicate {
-            earlier.push_back(seen);
-            let excess = earlier.len().saturating_sub(memory);
-            earlier.drain(..excess);
-        }
-        call.put(0, is_duplicate);
-        call.put(1, similarity);
-        Ok(())
+fn run(videos: &mut PerVideo<VecDeque<SeenPicture>>, call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(arg!("image"))?;
+    let threshold = call.number(arg!("threshold"))?;
+    let memory: usize = call.clamped(arg!("memory"), 1..=MAX_MEMORY)?;
+    let seen = SeenPicture::from(Thumbnail::of(&imaging::grey(&image.pixels.rgb())));
+    let video = &call.video(arg!("image"))?.video_identifier;
+    let earlier = videos.get(video, || Ok(VecDeque::new()))?;
+    let similar = earlier.iter().map(|one| one.views.similarity(&seen.views));
+    let similarity = similar.fold(0.0, f64::max);
+    let is_duplicate = !earlier.is_empty() && similarity >= threshold;
+    if !is_duplicate {
+        earlier.push_back(seen);
+        let excess = earlier.len().saturating_sub(memory);
+        earlier.drain(..excess);
     }
+    call.finish_all((is_duplicate, similarity))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

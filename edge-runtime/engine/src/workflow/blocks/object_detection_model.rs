@@ -1,13 +1,9 @@
 //! Detects objects with a model of the host.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::tiles::Tiles;
 
 use crate::workflow::block_api::host::{ClassNames, DetectRequest};
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::json::detection_id;
 
 pub(super) const MODEL: Property = Property::value("model_id", Shape::Text)
     .about("model: a name from the zoo, or one of the platform's")
@@ -17,22 +13,14 @@ pub(super) const CUSTOM_CONFIDENCE: Property = Property::share("custom_confidenc
     .about("minimum score, in mode custom")
     .nullable();
 pub(super) const MODE: Property =
-    Property::choice("confidence_mode", &["best", "default", "custom"], "best")
+    Property::one_of("confidence_mode", &["best", "default", "custom"])
         .about("which minimum score to use: the model's own (best, default) or custom_confidence");
 /// Takes the place of [`MODE`] in versions without it that have properties after it.
 pub(super) const NO_MODE: Property = Property::literal("confidence_mode", Shape::Any)
     .about("kept for compatibility: the minimum score is `confidence`")
     .or(Or::Null);
-const CLASSES: Property =
-    Property::optional("class_filter", Shape::Texts(0)).about("only objects of these classes");
-const IOU: Property = Property::share("iou_threshold", 0.3)
-    .about("overlap above which the weaker of two boxes is dropped");
-const MAX_DETECTIONS: Property =
-    Property::count("max_detections", 300).about("maximum number of boxes");
 pub(super) const AGNOSTIC: Property = Property::boolean("class_agnostic_nms", false)
     .about("whether boxes of different classes suppress each other");
-const CANDIDATES: Property = Property::count("max_candidates", 3000)
-    .about("maximum number of boxes before suppression; kept for compatibility");
 pub(super) const NO_LEARNING: Property = Property::boolean("disable_active_learning", true)
     .about("kept for compatibility: nothing is ever uploaded");
 pub(super) const LEARNING_TARGET: Property =
@@ -62,11 +50,13 @@ pub(super) const fn properties<const N: usize>(
         IMAGES,
         MODEL,
         confidence,
-        CLASSES,
-        IOU,
-        MAX_DETECTIONS,
+        Property::optional("class_filter", Shape::Texts(0)).about("only objects of these classes"),
+        Property::share("iou_threshold", 0.3)
+            .about("overlap above which the weaker of two boxes is dropped"),
+        Property::count("max_detections", 300).about("maximum number of boxes"),
         agnostic,
-        CANDIDATES,
+        Property::count("max_candidates", 3000)
+            .about("maximum number of boxes before suppression; kept for compatibility"),
         NO_LEARNING,
         LEARNING_TARGET,
     ];
@@ -99,16 +89,13 @@ pub(super) const fn outputs_v2(predictions: Output) -> [Output; 3] {
 }
 
 const PROPERTIES_V1: &[Property] = &properties::<10>(CONFIDENCE, AGNOSTIC.nullable(), &[]);
-const PROPERTIES_V3: &[Property] =
-    &properties::<11>(CUSTOM_CONFIDENCE, AGNOSTIC.nullable(), &[MODE]);
-const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 
 pub(super) const BLOCKS: &[Manifest] = &[
     BASE.version(
         "roboflow_core/roboflow_object_detection_model@v1",
         PROPERTIES_V1,
-        OUTPUTS_V1,
+        &outputs_v1(PREDICTIONS),
     ),
     BASE.version(
         "roboflow_core/roboflow_object_detection_model@v2",
@@ -117,7 +104,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
     BASE.version(
         "roboflow_core/roboflow_object_detection_model@v3",
-        PROPERTIES_V3,
+        &properties::<11>(CUSTOM_CONFIDENCE, AGNOSTIC.nullable(), &[MODE]),
         OUTPUTS_V2,
     ),
 ];
@@ -132,7 +119,6 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Creates a step for a task.
     pub(super) fn for_task(task: Task) -> Self {
         Self {
             task,
@@ -219,7 +205,6 @@ pub(super) fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_c
     }
 }
 
-/// Drops keypoints with a score below `least`.
 fn keep_keypoints(found: &mut Detections, least: f64) {
     for d in &mut found.boxes {
         if let Some(extra) = d.extra.as_deref_mut()

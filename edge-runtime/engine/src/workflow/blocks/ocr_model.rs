@@ -1,9 +1,5 @@
 //! Reads text in pictures.
 
-use std::sync::Arc;
-
-use serde_json::{Map, Value as Json};
-
 use crate::workflow::block_api::host::Writing;
 use crate::workflow::block_api::prelude::*;
 
@@ -36,37 +32,33 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/ocr_model@v1",
         properties: &[IMAGES],
         model: doctr,
-        build: |setup| Read::for_model(doctr, setup.literals),
+        build: |_| Ok(Box::new(|call: &mut Call<'_>| read(call, doctr))),
         ..BASE
     },
     Manifest {
         name: "roboflow_core/easy_ocr@v1",
         properties: &[
             IMAGES,
-            Property::choice("language", LANGUAGES, "English")
-                .about("language of the text")
-                .literal_only(),
-            Property::boolean("quantize", false)
-                .about("kept for compatibility: the precision is that of the model file")
-                .literal_only(),
+            Property::literal_choice("language", LANGUAGES, "English")
+                .about("language of the text"),
+            Property::switch("quantize", false)
+                .about("kept for compatibility: the precision is that of the model file"),
         ],
         model: easy_ocr,
-        build: |setup| Read::for_model(easy_ocr, setup.literals),
+        build: |_| Ok(Box::new(|call: &mut Call<'_>| read(call, easy_ocr))),
         ..BASE
     },
     Manifest {
         name: "roboflow_core/pp_ocr@v1",
         properties: &[
             IMAGES,
-            Property::choice("text_detection", SIZES, "small")
-                .about("size of the model that detects lines")
-                .literal_only(),
-            Property::choice("text_recognition", SIZES, "small")
-                .about("size of the model that reads them")
-                .literal_only(),
+            Property::literal_choice("text_detection", SIZES, "small")
+                .about("size of the model that detects lines"),
+            Property::literal_choice("text_recognition", SIZES, "small")
+                .about("size of the model that reads them"),
         ],
         model: pp_ocr,
-        build: |setup| Read::for_model(pp_ocr, setup.literals),
+        build: |_| Ok(Box::new(|call: &mut Call<'_>| read(call, pp_ocr))),
         ..BASE
     },
 ];
@@ -84,39 +76,26 @@ fn pp_ocr(known: Known<'_>) -> Option<String> {
     Some(format!("pp_ocr/{finds}-{reads}"))
 }
 
-struct Read {
-    model_id: String,
-}
-
-impl Read {
-    /// Creates a step with the model that `named` derives from its properties, which are all
-    /// literals.
-    fn for_model(
-        named: fn(Known<'_>) -> Option<String>,
-        literals: &Map<String, Json>,
-    ) -> Result<Box<dyn Instance>, String> {
-        let literal = |property: &str| literals.get(property)?.as_str().map(str::to_owned);
-        let model_id = named(&literal).ok_or("the step names no model")?;
-        Ok(Box::new(Self { model_id }))
-    }
-}
-
-impl Block for Read {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("images"))?;
-        let Writing { text, mut parts } = call.host.read_text(&self.model_id, image)?;
-        image.stamp(&mut parts);
-        call.put(0, text);
-        call.put(1, parts);
-        call.put(2, Arc::clone(&image.id));
-        call.put(3, Arc::clone(image.root_id()));
-        call.put(4, "ocr");
-        Ok(())
-    }
+/// Reads with the model that `named` derives from the properties, which are all literals.
+fn read(call: &mut Call<'_>, named: fn(Known<'_>) -> Option<String>) -> Result<(), String> {
+    let literal = |property: &str| {
+        let value = call.arg(call.named(property));
+        value.as_str().map(str::to_owned)
+    };
+    let model_id = named(&literal).ok_or("the step names no model")?;
+    let image = call.image(arg!("images"))?;
+    let Writing { text, mut parts } = call.host.read_text(&model_id, image)?;
+    image.stamp(&mut parts);
+    call.finish_all((
+        text,
+        parts,
+        Arc::clone(&image.id),
+        Arc::clone(image.root_id()),
+        "ocr",
+    ))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

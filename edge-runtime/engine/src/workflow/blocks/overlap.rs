@@ -1,7 +1,5 @@
 //! Keeps boxes that overlap a box of a class.
 
-use watchkeeper_vision::detections::Detection;
-use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::set_order::Union;
 
 use crate::workflow::block_api::prelude::*;
@@ -11,13 +9,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
     properties: &[
         Property::data("predictions", BOXES).about("the boxes"),
-        Property::choice(
-            "overlap_type",
-            &["Center Overlap", "Any Overlap"],
-            "Center Overlap",
-        )
-        .about("whether the centre must lie in the other box, or any part of it")
-        .literal_only(),
+        Property::literal_one_of("overlap_type", &["Center Overlap", "Any Overlap"])
+            .about("whether the centre must lie in the other box, or any part of it"),
         Property::literal("overlap_class_name", Shape::Text)
             .about("the class of the boxes to overlap, which are not kept themselves"),
     ],
@@ -48,8 +41,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         others = apart;
         kept.add(over.into_iter().map(|(i, _)| i));
     }
-    call.put(0, all.pick(kept.iter()));
-    Ok(())
+    call.finish(all.pick(kept.iter()))
 }
 
 /// Returns whether a box overlaps another one: with its centre, or with any part of it.

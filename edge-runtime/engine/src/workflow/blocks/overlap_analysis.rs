@@ -1,10 +1,8 @@
 //! Measures which detections cover which others.
 
-use watchkeeper_vision::detections::Detection;
-use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
+use watchkeeper_vision::geometry::{intersection_area, polygon_area};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",
@@ -49,8 +47,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             }
         }
     }
-    call.put(0, overlaps);
-    Ok(())
+    call.finish(overlaps)
 }
 
 /// The outline of the mask, or the corners of the box.

@@ -1,9 +1,6 @@
 //! Measures how far tracked objects deviate from a path.
 
-use serde::{Deserialize, Serialize};
 use watchkeeper_vision::analytics::recent::Recent;
-use watchkeeper_vision::detections::Detections;
-use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
@@ -18,7 +15,7 @@ const V1: Manifest = Manifest {
               distance.",
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
-    build: |_| Ok(stateful_instance(Deviation)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("analytics")
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -37,8 +34,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
 
 /// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
-
-struct Deviation;
 
 #[derive(Serialize, Deserialize)]
 struct TrackedPaths {
@@ -74,46 +69,40 @@ impl PathDistance {
     }
 }
 
-impl Stateful for Deviation {
-    type State = PerVideo<TrackedPaths>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("metadata" | "image"))?;
-        let all = call.tracked(arg!("detections"))?;
-        let anchor = call.anchor(arg!("triggering_anchor"))?;
-        let path = call
-            .arg(arg!("reference_path"))
-            .as_points()
-            .filter(|p| !p.is_empty());
-        let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
-        let paths = videos.get(&meta.video_identifier, || {
-            Ok(TrackedPaths {
-                path: Vec::new(),
-                tracks: Recent::new(MAX_TRACKS),
-            })
-        })?;
-        if paths.path != path {
-            *paths = TrackedPaths {
-                path,
-                tracks: Recent::new(MAX_TRACKS),
-            };
-        }
-        paths.tracks.next_round(u64::MAX);
-        let mut out = Detections::clone(all);
-        for d in &mut out.boxes {
-            let Some(track) = d.track else { continue };
-            let at = d.anchor(anchor, all.size);
-            let distance = paths.tracks.touch_or_insert(track, PathDistance::default());
-            let deviation = distance.extend(at, &paths.path);
-            d.set_data("path_deviation", deviation);
-        }
-        call.put(0, out);
-        Ok(())
+fn run(videos: &mut PerVideo<TrackedPaths>, call: &mut Call<'_>) -> Result<(), String> {
+    let meta = call.video(arg!("metadata" | "image"))?;
+    let all = call.tracked(arg!("detections"))?;
+    let anchor = call.anchor(arg!("triggering_anchor"))?;
+    let path = call
+        .arg(arg!("reference_path"))
+        .as_points()
+        .filter(|p| !p.is_empty());
+    let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
+    let paths = videos.get(&meta.video_identifier, || {
+        Ok(TrackedPaths {
+            path: Vec::new(),
+            tracks: Recent::new(MAX_TRACKS),
+        })
+    })?;
+    if paths.path != path {
+        *paths = TrackedPaths {
+            path,
+            tracks: Recent::new(MAX_TRACKS),
+        };
     }
+    paths.tracks.next_round(u64::MAX);
+    let mut out = Detections::clone(all);
+    for d in &mut out.boxes {
+        let Some(track) = d.track else { continue };
+        let at = d.anchor(anchor, all.size);
+        let distance = paths.tracks.touch_or_insert(track, PathDistance::default());
+        let deviation = distance.extend(at, &paths.path);
+        d.set_data("path_deviation", deviation);
+    }
+    call.finish(out)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;

@@ -41,6 +41,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             kept.push(i);
         }
     }
-    call.put(0, all.pick(kept));
-    Ok(())
+    call.finish(all.pick(kept))
 }

@@ -1,11 +1,8 @@
 //! Transforms pictures to a view from straight above.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detections, Keypoint};
-use watchkeeper_vision::geometry::{Anchor, BBox, Point, polygon_area};
+use watchkeeper_vision::detections::Keypoint;
+use watchkeeper_vision::geometry::{Anchor, polygon_area};
 use watchkeeper_vision::imaging::warp::Perspective;
-use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::around;
 
 use crate::workflow::block_api::call;
@@ -16,12 +13,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Transforms a part of the picture with four corners, such as a floor, and the \
               detections on it, to a rectangle.",
     properties: &[
-        Property::data("predictions", BOXES)
-            .about("the detections to transform too")
-            .or(Or::Null),
-        Property::data("images", &[Kind::Image])
-            .about("the pictures")
-            .alias(&["image"]),
+        Property::optional_data("predictions", BOXES).about("the detections to transform too"),
+        IMAGES.about("the pictures"),
         Property::value("perspective_polygons", Shape::Points).about(
             "the four corners [[x, y], …], or several such polygons of which the largest is used",
         ),
@@ -45,62 +38,56 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         "transformed_rect_width",
         "transformed_rect_height",
     ],
-    build: |_| Ok(stateful_instance(Correct)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("transformation")
 }];
 
 /// Maximum side of a rectangle in pixels.
 const MAX_SIDE: i64 = 16_384;
 
-struct Correct;
-
-impl Stateful for Correct {
-    /// The first transformation, kept unless it depends on detections.
-    type State = Option<(Perspective, [f64; 2])>;
-
-    fn run(&self, first: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("images"))?;
-        let detections = call.optional(arg!("predictions"), Call::detections)?;
-        let size = [
-            call.integer_in(arg!("transformed_rect_width"), 1..=MAX_SIDE)?,
-            call.integer_in(arg!("transformed_rect_height"), 1..=MAX_SIDE)?,
-        ];
-        let anchor = call.text(arg!("extend_perspective_polygon_by_detections_anchor"))?;
-        let (way, extended) = match first.filter(|_| anchor.is_empty()) {
-            Some(found) => found,
-            None => {
-                let corners = turned(largest(call.arg(arg!("perspective_polygons")))?);
-                let found = way(
-                    corners,
-                    size,
-                    detections.filter(|_| !anchor.is_empty()),
-                    anchor,
-                )?;
-                *first = Some(found);
-                found
-            }
-        };
-        let whole = |n: i64, more: f64| {
-            n.saturating_add(more.round_ties_even() as i64)
-                .min(MAX_SIDE)
-        };
-        let full = [whole(size[0], extended[0]), whole(size[1], extended[1])];
-        let full_size = full.map(|n| u32::try_from(n).unwrap_or(1));
-        call.put(2, full[0]);
-        call.put(3, full[1]);
-        if let Some(all) = detections {
-            call.put(0, corrected(all, &way, full_size));
+/// `first`: the first transformation, kept unless it depends on detections.
+fn run(first: &mut Option<(Perspective, [f64; 2])>, call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(arg!("images"))?;
+    let detections = call.optional(arg!("predictions"), Call::detections)?;
+    let size = [
+        call.integer_in(arg!("transformed_rect_width"), 1..=MAX_SIDE)?,
+        call.integer_in(arg!("transformed_rect_height"), 1..=MAX_SIDE)?,
+    ];
+    let anchor = call.text(arg!("extend_perspective_polygon_by_detections_anchor"))?;
+    let (way, extended) = match first.filter(|_| anchor.is_empty()) {
+        Some(found) => found,
+        None => {
+            let corners = turned(largest(call.arg(arg!("perspective_polygons")))?);
+            let found = way(
+                corners,
+                size,
+                detections.filter(|_| !anchor.is_empty()),
+                anchor,
+            )?;
+            *first = Some(found);
+            found
         }
-        if call.boolean(arg!("warp_image"))? {
-            call.put(
-                1,
-                image.changed(full_size, move |pixels| way.warp(pixels, full_size)),
-            );
-        } else {
-            call.put(1, Value::Image(Arc::clone(image)));
-        }
-        Ok(())
+    };
+    let whole = |n: i64, more: f64| {
+        n.saturating_add(more.round_ties_even() as i64)
+            .min(MAX_SIDE)
+    };
+    let full = [whole(size[0], extended[0]), whole(size[1], extended[1])];
+    let full_size = full.map(|n| u32::try_from(n).unwrap_or(1));
+    call.put(2, full[0]);
+    call.put(3, full[1]);
+    if let Some(all) = detections {
+        call.put(0, corrected(all, &way, full_size));
     }
+    if call.boolean(arg!("warp_image"))? {
+        call.put(
+            1,
+            image.changed(full_size, move |pixels| way.warp(pixels, full_size)),
+        );
+    } else {
+        call.put(1, Value::Image(Arc::clone(image)));
+    }
+    Ok(())
 }
 
 /// The largest four-cornered polygon of one, or of lists of them.
@@ -183,10 +170,8 @@ fn way(
             part.extended[1] * height / before[1].max(1.0),
         ];
     }
-    let (right, below) = (
-        width + extended[0].round_ties_even() - 1.0,
-        height + extended[1].round_ties_even() - 1.0,
-    );
+    let right = width + extended[0].round_ties_even() - 1.0;
+    let below = height + extended[1].round_ties_even() - 1.0;
     let to = [
         Point::new(0.0, below),
         Point::default(),

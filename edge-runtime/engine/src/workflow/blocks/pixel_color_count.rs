@@ -1,7 +1,5 @@
 //! Counts the pixels of a colour.
 
-use watchkeeper_vision::draw::Color;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
@@ -32,8 +30,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             .all(|(c, w)| (i64::from(*c) - w).abs() <= tolerance)
     };
     let count = rgb.data.chunks_exact(3).filter(fits).count();
-    call.put(0, count);
-    Ok(())
+    call.finish(count)
 }
 
 /// Parses a colour, also as `(r, g, b)`.

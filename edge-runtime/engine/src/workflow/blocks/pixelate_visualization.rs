@@ -1,9 +1,6 @@
 //! Pixelates detections.
 
-use std::sync::Arc;
-
 use image::imageops::{self, FilterType};
-use watchkeeper_vision::draw::Canvas;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;

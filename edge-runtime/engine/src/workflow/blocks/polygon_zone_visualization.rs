@@ -1,10 +1,9 @@
 //! Draws a zone.
 
-use watchkeeper_vision::draw::distinct;
+use watchkeeper_vision::draw::{self, Labels, distinct};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::ink::Ink;
+use crate::workflow::blocks::common::drawing::{self, Paint};
 
 const ZONE: Property =
     Property::value("zone", Shape::Points).about("corners of the zone, [[x, y], …] in pixels");
@@ -30,13 +29,34 @@ pub(super) const BLOCKS: &[Manifest] = &[
             COLOR,
             OPACITY,
             drawing::LABEL,
-            Property::data("detections", ANY_DETECTIONS)
-                .about("the objects in the zone, to count: result of a time-in-zone step")
-                .or(Or::Null),
+            Property::optional_data("detections", ANY_DETECTIONS)
+                .about("the objects in the zone, to count: result of a time-in-zone step"),
         ],
         ..PEER
     },
 ];
+
+struct Zones {
+    polygons: Vec<Vec<Point>>,
+    color: Color,
+    opacity: f64,
+    /// Text at the first polygon.
+    label: String,
+}
+
+impl Paint for Zones {
+    fn paint(&self, canvas: &mut Canvas<'_>) {
+        for polygon in &self.polygons {
+            draw::zone(canvas, polygon, self.color, self.opacity);
+        }
+    }
+
+    fn labels(&self, labels: &mut Labels) {
+        if let Some(polygon) = self.polygons.first() {
+            labels.add_zone(polygon, self.label.clone(), self.color);
+        }
+    }
+}
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let name = call
@@ -44,7 +64,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         .unwrap_or_default();
     let present = call.optional(arg!("detections"), Call::detections)?;
     let present = present.map(|all| distinct(all).len());
-    let ink = Ink::Zones {
+    let zones = Zones {
         polygons: call.arg(arg!("zone")).as_polygons()?,
         color: drawing::color(call.text(arg!("color"))?)?,
         opacity: call.number(arg!("opacity"))?.clamp(0.0, 1.0),
@@ -54,5 +74,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             None => name.to_owned(),
         },
     };
-    drawing::put(call, ink)
+    drawing::put(call, zones)
 }

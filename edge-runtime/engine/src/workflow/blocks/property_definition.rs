@@ -13,21 +13,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |setup| {
-        Ok(Box::new(Derive {
-            operations: setup.parse("operations")?,
+        let operations: Chain = setup.parse("operations")?;
+        Ok(Box::new(move |call: &mut Call<'_>| {
+            let data = call.arg(arg!("data")).clone();
+            call.finish(apply_alone(&operations, data, call.ids)?)
         }))
     },
     ..Manifest::of("formatter")
 }];
-
-struct Derive {
-    operations: Chain,
-}
-
-impl Block for Derive {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let value = apply_alone(&self.operations, call.arg(arg!("data")).clone(), call.ids)?;
-        call.put(0, value);
-        Ok(())
-    }
-}

@@ -3,17 +3,21 @@
 use watchkeeper_vision::imaging::codes;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::barcodes::{manifest, reading};
+use crate::workflow::blocks::common::barcodes::{BASE, read};
 
-pub(super) const BLOCKS: &[Manifest] = &[manifest(
-    "roboflow_core/qr_code_detector@v1",
-    "Finds and reads QR codes in pictures.",
-    &[Output::new("predictions", &[Kind::QrCode])],
-    |_| Ok(reading("qr_code", codes::qr_codes)),
-)];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/qr_code_detector@v1",
+    summary: "Finds and reads QR codes in pictures.",
+    outputs: &[Output::new("predictions", &[Kind::QrCode])],
+    build: |_| {
+        Ok(Box::new(|call: &mut Call<'_>| {
+            read(call, "qr_code", codes::qr_codes)
+        }))
+    },
+    ..BASE
+}];
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

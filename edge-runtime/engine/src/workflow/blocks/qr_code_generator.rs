@@ -1,11 +1,9 @@
 //! Generates QR codes.
 
-use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::imaging::codes::{Spare, qr_code};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 
 /// Levels of error correction, as named in the language.
 const SPARE: [(&str, Spare); 4] = [
@@ -29,9 +27,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("border", 4).about("empty modules around the code, up to 100"),
         Property::text("fill_color", "BLACK").about("colour of the code"),
         Property::text("back_color", "WHITE").about("colour around it"),
-        Property::choice("error_correct", &names_of(&SPARE), SPARE[1].0)
-            .about("level of error correction")
-            .literal_only(),
+        Property::literal_choice("error_correct", &names_of(&SPARE), SPARE[1].0)
+            .about("level of error correction"),
     ],
     outputs: &[Output::new("qr_code", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),
@@ -45,10 +42,8 @@ const MAX_BORDER: i64 = 100;
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let text = call.text(arg!("text"))?;
     let border: usize = call.integer_in(arg!("border"), 0..=MAX_BORDER)?;
-    let (dark, light) = (
-        drawing::color(call.text(arg!("fill_color"))?)?,
-        drawing::color(call.text(arg!("back_color"))?)?,
-    );
+    let dark = drawing::color(call.text(arg!("fill_color"))?)?;
+    let light = drawing::color(call.text(arg!("back_color"))?)?;
     let rows = qr_code(text, call.choice(arg!("error_correct"), &SPARE)?)?;
     let side = (rows.len() + 2 * border) * MODULE;
     let [width, height] = [u32::try_from(side).unwrap_or(0); 2];
@@ -67,12 +62,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             data: all.flat_map(|(x, y)| color(x, y)).collect(),
         }
     });
-    call.put(0, ImageValue::new(pixels, VideoMeta::still(call.step)));
-    Ok(())
+    call.finish(ImageValue::new(pixels, VideoMeta::still(call.step)))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -7,7 +7,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Runs the next steps at most once per interval.",
     role: Role::Flow,
     properties: &[
-        Property::literal("cooldown_seconds", Shape::Number(0.0, f64::INFINITY))
+        Property::literal("cooldown_seconds", NOT_NEGATIVE)
             .about("minimum time between two runs")
             .or(Or::Float(1.0)),
         Property::data("depends_on", &[Kind::Any])
@@ -19,31 +19,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .inputs_only(),
     ],
     outputs: &[],
-    build: |_| Ok(stateful_instance(Limiter)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("flow_control")
 }];
 
-/// One limit per step, whatever the video, as in the peer.
-struct Limiter;
-
-impl Stateful for Limiter {
-    /// Time of the last run, in seconds.
-    type State = Option<f64>;
-
-    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let cooldown = call.number(arg!("cooldown_seconds"))?;
-        let time = if call.arg(arg!("video_reference_image")).is_null() {
-            call.now.as_secs_f64()
-        } else {
-            call.video(arg!("video_reference_image"))?.time_s()
-        };
-        // A clock that went back restarts the cool-down instead of blocking until it has caught up.
-        if last.is_none_or(|last| since(last, time) >= cooldown || time < last) {
-            *last = Some(time);
-            call.take_branch(0);
-        }
-        Ok(())
+/// `last`: time of the last run in seconds, whatever the video, as in the peer.
+fn run(last: &mut Option<f64>, call: &mut Call<'_>) -> Result<(), String> {
+    let cooldown = call.number(arg!("cooldown_seconds"))?;
+    let time = if call.arg(arg!("video_reference_image")).is_null() {
+        call.now.as_secs_f64()
+    } else {
+        call.video(arg!("video_reference_image"))?.time_s()
+    };
+    // A clock that went back restarts the cool-down instead of blocking until it has caught up.
+    if last.is_none_or(|last| since(last, time) >= cooldown || time < last) {
+        *last = Some(time);
+        call.take_branch(0);
     }
+    Ok(())
 }
 
 /// Seconds between two times, each rounded to the microsecond as in the peer: the ninth frame at 30

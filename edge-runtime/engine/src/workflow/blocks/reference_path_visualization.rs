@@ -1,7 +1,5 @@
 //! Draws a path.
 
-use watchkeeper_vision::draw::Canvas;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 

@@ -8,9 +8,7 @@
 //!   for few videos at a time.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use serde_json::Value as Json;
 use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::shrink;
 
@@ -18,7 +16,6 @@ use super::object_detection_model::MODEL;
 use crate::workflow::block_api::host::{ClassScore, RunWanted};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::values::image::{ImageValue, RgbPixels};
 
 /// Maximum actions per video; beyond it, those that ended first are evicted.
 const MAX_ACTIONS: usize = 5000;
@@ -57,7 +54,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     if let Some(stride) = setup.literals.get("stride_seconds").and_then(Json::as_f64) {
         check_stride(stride)?;
     }
-    Ok(stateful_instance(Watch))
+    Ok(stateful(run))
 }
 
 fn check_stride(stride: f64) -> Result<f64, String> {
@@ -68,8 +65,6 @@ fn check_stride(stride: f64) -> Result<f64, String> {
     }
 }
 
-struct Watch;
-
 /// A frame that may become part of a run.
 #[derive(Debug, Clone)]
 struct Sample {
@@ -79,7 +74,6 @@ struct Sample {
     pixels: Arc<RgbPixels>,
 }
 
-/// A recognised action.
 #[derive(Debug, Clone, PartialEq)]
 struct Action {
     class: Arc<str>,
@@ -90,7 +84,6 @@ struct Action {
     times: [f64; 2],
 }
 
-/// State of one video.
 #[derive(Debug, Default)]
 struct Video {
     last_number: u64,
@@ -106,66 +99,63 @@ struct Video {
     timeline: Value,
 }
 
-impl Stateful for Watch {
-    type State = Unsaved<PerVideo<Video, MAX_VIDEOS>>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("images"))?;
-        let model_id = call.text(arg!("model_id"))?;
-        let wanted = call.host.wants_run(model_id)?;
-        let classes = call.optional(arg!("class_filter"), Call::texts)?;
-        let classes: Vec<String> = classes
-            .into_iter()
-            .flatten()
-            .map(ToString::to_string)
-            .collect();
-        let least = match call.arg(arg!("confidence")) {
-            Value::Null | Value::Text(_) => wanted.confidence,
-            _ => call.number(arg!("confidence"))?,
+fn run(
+    videos: &mut Unsaved<PerVideo<Video, MAX_VIDEOS>>,
+    call: &mut Call<'_>,
+) -> Result<(), String> {
+    let image = call.image(arg!("images"))?;
+    let model_id = call.text(arg!("model_id"))?;
+    let wanted = call.host.wants_run(model_id)?;
+    let classes = call.optional(arg!("class_filter"), Call::texts)?;
+    let classes: Vec<String> = classes
+        .into_iter()
+        .flatten()
+        .map(ToString::to_string)
+        .collect();
+    let least = match call.arg(arg!("confidence")) {
+        Value::Null | Value::Text(_) => wanted.confidence,
+        _ => call.number(arg!("confidence"))?,
+    };
+    let window = wanted.frames as f64 / wanted.fps;
+    let stride = call.optional(arg!("stride_seconds"), Call::number)?;
+    let stride = stride.map_or(Ok(window), check_stride)?;
+    let video = videos
+        .0
+        .get(&image.meta.video_identifier, || Ok(Video::default()))?;
+    let asked = (model_id.to_owned(), classes.clone(), stride);
+    let number = image.meta.frame_number;
+    if video.asked.as_ref() != Some(&asked) || number < video.last_number {
+        *video = Video {
+            asked: Some(asked),
+            ..Video::default()
         };
-        let window = wanted.frames as f64 / wanted.fps;
-        let stride = call.optional(arg!("stride_seconds"), Call::number)?;
-        let stride = stride.map_or(Ok(window), check_stride)?;
-        let video = videos
-            .0
-            .get(&image.meta.video_identifier, || Ok(Video::default()))?;
-        let asked = (model_id.to_owned(), classes.clone(), stride);
-        let number = image.meta.frame_number;
-        if video.asked.as_ref() != Some(&asked) || number < video.last_number {
-            *video = Video {
-                asked: Some(asked),
-                ..Video::default()
-            };
-        }
-        video.last_number = number;
-        let now = image.meta.time_s();
-        video.take(image, now, &wanted);
-        let mut error = String::new();
-        if video.is_due(now, stride)
-            && let Some(run) = video.covering(now, &wanted)
-        {
-            video.last_look = Some(now);
-            let pixels: Vec<Arc<RgbPixels>> = run
-                .iter()
-                .map(|sample| Arc::clone(&sample.pixels))
-                .collect();
-            match call.host.recognise(model_id, &pixels) {
-                Ok(scores) => {
-                    let happens = happening(scores, &classes, least, wanted.several);
-                    video.note(&run, happens, &wanted);
-                }
-                // The video continues; the next run is recognised again.
-                Err(why) => error = why,
-            }
-        }
-        let timeline = match &video.timeline {
-            Value::Null => Value::list(Vec::new()),
-            timeline => timeline.clone(),
-        };
-        call.put(0, timeline);
-        call.put(1, error);
-        Ok(())
     }
+    video.last_number = number;
+    let now = image.meta.time_s();
+    video.take(image, now, &wanted);
+    let mut error = String::new();
+    if video.is_due(now, stride)
+        && let Some(run) = video.covering(now, &wanted)
+    {
+        video.last_look = Some(now);
+        let pixels: Vec<Arc<RgbPixels>> = run
+            .iter()
+            .map(|sample| Arc::clone(&sample.pixels))
+            .collect();
+        match call.host.recognise(model_id, &pixels) {
+            Ok(scores) => {
+                let happens = happening(scores, &classes, least, wanted.several);
+                video.note(&run, happens, &wanted);
+            }
+            // The video continues; the next run is recognised again.
+            Err(why) => error = why,
+        }
+    }
+    let timeline = match &video.timeline {
+        Value::Null => Value::list(Vec::new()),
+        timeline => timeline.clone(),
+    };
+    call.finish_all((timeline, error))
 }
 
 /// The recognised classes: all above the minimum score, or the best one if the model allows only
@@ -239,7 +229,6 @@ impl Video {
             .collect()
     }
 
-    /// Adds the actions of a run.
     fn note(&mut self, run: &[Sample], happens: Vec<ClassScore>, wanted: &RunWanted) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return;
@@ -318,7 +307,6 @@ fn small(rgb: &Arc<RgbPixels>, longest: u32) -> Arc<RgbPixels> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -1,6 +1,5 @@
 //! Writes text to an S3-compatible store.
 
-use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Effect, S3Write};
 
 use crate::workflow::block_api::prelude::*;
@@ -27,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::optional("aws_region", Shape::Text).about("region of the bucket"),
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build: |_| Ok(stateful_instance(Save)),
+    build: |_| Ok(stateful(run)),
     ..sink::BASE
 }];
 
@@ -35,24 +34,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 /// then.
 const MAX_BYTES: usize = 4 << 20;
 
-struct Save;
-
-/// The current object.
 #[derive(Default, Serialize, Deserialize)]
 struct OpenObject {
     log: Log,
-    /// Its whole content.
     whole: String,
 }
 
-impl Stateful for Save {
-    type State = OpenObject;
-
-    fn run(&self, object: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = object.send(call)?;
-        sent.put_plainly(call);
-        Ok(())
-    }
+fn run(object: &mut OpenObject, call: &mut Call<'_>) -> Result<(), String> {
+    let sent = object.send(call)?;
+    sent.put_plainly(call)
 }
 
 impl OpenObject {
@@ -63,10 +53,8 @@ impl OpenObject {
         }
         let whole = &mut self.whole;
         self.log.send(call, whole.len() > MAX_BYTES, |call, entry| {
-            let (folder, name) = (
-                call.text(arg!("s3_prefix"))?.trim_end_matches('/'),
-                call.text(arg!("file_name_prefix"))?,
-            );
+            let folder = call.text(arg!("s3_prefix"))?.trim_end_matches('/');
+            let name = call.text(arg!("file_name_prefix"))?;
             let name = name.trim_end_matches('/');
             let content = match entry.append {
                 true => format!("{whole}{}", entry.content),
@@ -96,7 +84,6 @@ impl OpenObject {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

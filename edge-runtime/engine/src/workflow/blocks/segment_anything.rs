@@ -1,9 +1,5 @@
 //! Segments objects in given boxes.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Mask;
 use watchkeeper_vision::outline::around;
 
@@ -24,9 +20,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Prompted),
     properties: &[
         IMAGES,
-        Property::data("boxes", DETECTIONS)
-            .about("the objects to segment; by default the main object of the picture")
-            .or(Or::Null),
+        Property::optional_data("boxes", DETECTIONS)
+            .about("the objects to segment; by default the main object of the picture"),
         version(VERSIONS, "hiera_tiny"),
         Property::number("threshold", 0.0)
             .about("minimum quality of a mask, as estimated by the model"),
@@ -99,12 +94,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         }
     }
     image.stamp(&mut found);
-    call.put(0, found);
-    Ok(())
+    call.finish(found)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -2,7 +2,7 @@
 
 use super::object_detection_model::{CUSTOM_CONFIDENCE, MODE, MODEL};
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::json::{RLE, detection_id};
+use crate::workflow::values::json::RLE;
 
 const BASE: Manifest = Manifest {
     summary: "Classifies each pixel of a picture: one mask per class found.",
@@ -17,18 +17,16 @@ const BASE: Manifest = Manifest {
     build: |_| Ok(Box::new(run)),
     ..Manifest::of("model")
 };
-const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL];
-const PROPERTIES_V2: &[Property] = &[IMAGES, MODEL, MODE, CUSTOM_CONFIDENCE];
 
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/roboflow_semantic_segmentation_model@v1",
-        properties: PROPERTIES_V1,
+        properties: &[IMAGES, MODEL],
         ..BASE
     },
     Manifest {
         name: "roboflow_core/roboflow_semantic_segmentation_model@v2",
-        properties: PROPERTIES_V2,
+        properties: &[IMAGES, MODEL, MODE, CUSTOM_CONFIDENCE],
         ..BASE
     },
 ];
@@ -47,14 +45,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         d.set_data(RLE, true);
     }
     let id = detection_id(&call.new_id());
-    call.put(0, id);
-    call.put(1, found);
-    call.put(2, model_id);
-    Ok(())
+    call.finish_all((id, found, model_id))
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -19,8 +19,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
     let found = sift_points::find(image)?;
-    call.put(0, sift_points::drawn(image, &found));
-    call.put(1, sift_points::list(&found));
-    call.put(2, sift_points::descriptors(&found));
-    Ok(())
+    call.finish_all((
+        sift_points::drawn(image, &found),
+        sift_points::list(&found),
+        sift_points::descriptors(&found),
+    ))
 }

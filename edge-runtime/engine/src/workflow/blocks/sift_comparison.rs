@@ -1,18 +1,11 @@
 //! Compares two pictures by SIFT keypoints.
 
-use std::sync::Arc;
-
 use image::{RgbImage, imageops};
-use watchkeeper_vision::draw::{Canvas, Color};
-use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::sift::good_matches;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
-use crate::workflow::values::image::ImageValue;
-use crate::workflow::values::value::Array;
 
 const ENOUGH: Property =
     Property::count("good_matches_threshold", 50).about("minimum number of matches");
@@ -54,12 +47,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
             Property::value_or(RATIO.0, NUMBER, Or::Float(0.7))
                 .about(RATIO.1)
                 .kinds(&[Kind::FloatZeroToOne]),
-            Property::choice(
-                "matcher",
-                &["FlannBasedMatcher", "BFMatcher"],
-                "FlannBasedMatcher",
-            )
-            .about("kept for compatibility: matches are exact"),
+            Property::one_of("matcher", &["FlannBasedMatcher", "BFMatcher"])
+                .about("kept for compatibility: matches are exact"),
             Property::boolean("visualize", false).about("whether to draw keypoints and matches"),
         ],
         &[
@@ -186,7 +175,6 @@ fn beside(left: &ImageValue, right: &Arc<ImageValue>, lines: Vec<(Point, Point)>
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -1,7 +1,6 @@
 //! Measures objects by a reference of known size.
 
-use watchkeeper_vision::detections::Detection;
-use watchkeeper_vision::geometry::{Point, polygon_area};
+use watchkeeper_vision::geometry::polygon_area;
 use watchkeeper_vision::outline::min_area_rect;
 
 use crate::workflow::block_api::prelude::*;
@@ -105,6 +104,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             ("shorter", Value::Float(width.min(height))),
         ])
     });
-    call.put(0, sizes.collect::<Vec<_>>());
-    Ok(())
+    call.finish(sizes.collect::<Vec<_>>())
 }

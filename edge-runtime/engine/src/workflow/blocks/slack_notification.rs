@@ -10,9 +10,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/slack_notification@v1",
     summary: "Posts a message with files to a Slack channel.",
     properties: &[
-        Property::value("slack_token", Shape::Text)
-            .about("token of the Slack application")
-            .kinds(&[Kind::Text, Kind::Secret]),
+        Property::secret("slack_token").about("token of the Slack application"),
         Property::value("channel", Shape::Text).about("name or id of the channel"),
         sink::MESSAGE,
         sink::MESSAGE_PARAMETERS,
@@ -37,7 +35,6 @@ fn post(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> 
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

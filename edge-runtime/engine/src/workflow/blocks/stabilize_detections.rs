@@ -2,10 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::{BBox, Point};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
@@ -27,14 +24,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .nullable(),
     ],
     outputs: &[Output::new("tracked_detections", BOXES)],
-    build: |_| Ok(stateful_instance(Stabilize)),
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("transformation")
 }];
 
 /// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
-
-struct Stabilize;
 
 #[derive(Default, Serialize, Deserialize)]
 struct Objects {
@@ -82,21 +77,15 @@ impl Speed {
     }
 }
 
-impl Stateful for Stabilize {
-    type State = PerVideo<Objects>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.tracked(arg!("detections"))?;
-        let window = call.clamped(arg!("smoothing_window_size"), 1..=1024)?;
-        let alpha = call.number(arg!("bbox_smoothing_coefficient"))?;
-        let video = &call.video(arg!("image"))?.video_identifier;
-        let objects = videos.get(video, || Ok(Objects::default()))?;
-        call.put(0, objects.update(all, window, alpha));
-        Ok(())
-    }
+fn run(videos: &mut PerVideo<Objects>, call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.tracked(arg!("detections"))?;
+    let window = call.clamped(arg!("smoothing_window_size"), 1..=1024)?;
+    let alpha = call.number(arg!("bbox_smoothing_coefficient"))?;
+    let video = &call.video(arg!("image"))?.video_identifier;
+    let objects = videos.get(video, || Ok(Objects::default()))?;
+    call.finish(objects.update(all, window, alpha))
 }
 
-/// Mixes the new box with the one before.
 fn mixed(before: &BBox, now: &BBox, alpha: f64) -> BBox {
     let mix = |before: f64, now: f64| alpha * now + (1.0 - alpha) * before;
     BBox::new(

@@ -1,13 +1,8 @@
 //! Crops a fixed part of pictures, given in pixels or in shares.
 
-use std::sync::Arc;
-
 use crate::workflow::block_api::prelude::*;
 
-const IMAGES: Property = Property::data("images", &[Kind::Image])
-    .about("the pictures to cut from")
-    .alias(&["image"]);
-const OUTPUTS: &[Output] = &[Output::new("crops", &[Kind::Image])];
+const PICTURES: Property = IMAGES.about("the pictures to cut from");
 
 const fn pixels(name: &'static str, about: &'static str) -> Property {
     Property::value(name, COUNT).about(about)
@@ -17,86 +12,78 @@ const fn share(name: &'static str, about: &'static str) -> Property {
     Property::value(name, SHARE).about(about)
 }
 
+const BASE: Manifest = Manifest {
+    outputs: &[Output::new("crops", &[Kind::Image])],
+    batch: &["images"],
+    ..Manifest::of("transformation")
+};
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/absolute_static_crop@v1",
         summary: "Crops a fixed part of pictures, given in pixels.",
         properties: &[
-            IMAGES,
+            PICTURES,
             pixels("x_center", "centre of the part, pixels from the left"),
             pixels("y_center", "centre of the part, pixels from the top"),
             pixels("width", "width of the part in pixels"),
             pixels("height", "height of the part in pixels"),
         ],
-        outputs: OUTPUTS,
-        batch: &["images"],
-        build: |_| Ok(stateful_instance(Cut { in_shares: false })),
-        ..Manifest::of("transformation")
+        build: |_| Ok(stateful(|cuts, call| cut(cuts, call, false))),
+        ..BASE
     },
     Manifest {
         name: "roboflow_core/relative_statoic_crop@v1",
         summary: "Crops a fixed part of pictures, given in shares of their width and height.",
         properties: &[
-            IMAGES,
+            PICTURES,
             share("x_center", "centre of the part, share of the width"),
             share("y_center", "centre of the part, share of the height"),
             share("width", "width of the part, share of the width"),
             share("height", "height of the part, share of the height"),
         ],
-        outputs: OUTPUTS,
-        batch: &["images"],
-        build: |_| Ok(stateful_instance(Cut { in_shares: true })),
-        ..Manifest::of("transformation")
+        build: |_| Ok(stateful(|cuts, call| cut(cuts, call, true))),
+        ..BASE
     },
 ];
 
-struct Cut {
-    in_shares: bool,
-}
-
-impl Stateful for Cut {
-    /// Number of crops so far, for their names.
-    type State = u64;
-
-    fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("images"))?;
-        let [width, height] = image.size().map(f64::from);
-        let number = |arg: Arg, of: f64| -> Result<f64, String> {
-            let given = call.number(arg)?;
-            // Shares are rounded to whole pixels, halves to even.
-            Ok(if self.in_shares {
-                (given * of).round_ties_even()
-            } else {
-                given
-            })
-        };
-        let center = [
-            number(arg!("x_center"), width)?,
-            number(arg!("y_center"), height)?,
-        ];
-        let size = [
-            number(arg!("width"), width)?,
-            number(arg!("height"), height)?,
-        ];
-        let start = [0, 1].map(|i| (center[i] - size[i] / 2.0).round_ties_even() as i64);
-        let end = [0, 1].map(|i| start[i].saturating_add(size[i] as i64));
-        *cuts += 1;
-        let block = if self.in_shares {
-            "relative_static_crop"
+/// Cuts a part out; `cuts` is the number of crops so far, for their names.
+fn cut(cuts: &mut u64, call: &mut Call<'_>, in_shares: bool) -> Result<(), String> {
+    let image = call.image(arg!("images"))?;
+    let [width, height] = image.size().map(f64::from);
+    let number = |arg: Arg, of: f64| -> Result<f64, String> {
+        let given = call.number(arg)?;
+        // Shares are rounded to whole pixels, halves to even.
+        Ok(if in_shares {
+            (given * of).round_ties_even()
         } else {
-            "absolute_static_crop"
-        };
-        let id = format!("{block}.{cuts}");
-        // A part entirely outside of the picture is missing, as in the peer.
-        if let Some(crop) = image.crop(start, end, Arc::from(id)) {
-            call.put(0, crop);
-        }
-        Ok(())
+            given
+        })
+    };
+    let center = [
+        number(arg!("x_center"), width)?,
+        number(arg!("y_center"), height)?,
+    ];
+    let size = [
+        number(arg!("width"), width)?,
+        number(arg!("height"), height)?,
+    ];
+    let start = [0, 1].map(|i| (center[i] - size[i] / 2.0).round_ties_even() as i64);
+    let end = [0, 1].map(|i| start[i].saturating_add(size[i] as i64));
+    *cuts += 1;
+    let block = if in_shares {
+        "relative_static_crop"
+    } else {
+        "absolute_static_crop"
+    };
+    let id = format!("{block}.{cuts}");
+    // A part entirely outside of the picture is missing, as in the peer.
+    if let Some(crop) = image.crop(start, end, Arc::from(id)) {
+        call.put(0, crop);
     }
+    Ok(())
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

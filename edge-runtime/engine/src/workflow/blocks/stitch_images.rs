@@ -1,17 +1,14 @@
 //! Stitches two overlapping pictures.
 
-use std::sync::Arc;
-
 use image::{ImageBuffer, Rgb, RgbImage, imageops};
-use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging::warp::Perspective;
-use watchkeeper_vision::imaging::{self, align, sift};
+use watchkeeper_vision::imaging::{align, sift};
 use watchkeeper_vision::numbers::average;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
-use crate::workflow::values::image::{ImageValue, Pixels, VideoMeta, lazy};
+use crate::workflow::values::image::Pixels;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
@@ -32,7 +29,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::of("transformation")
 }];
 
-/// Maximum pixels of the result.
 const MAX_PIXELS: f64 = 16e6;
 /// Ratio test: a match counts if its distance is below this share of the second nearest.
 const RATIO: f64 = 0.75;
@@ -57,8 +53,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     };
     let mut out = ImageValue::new(pixels, VideoMeta::clone(&one.meta));
     out.id = Arc::from(format!("{} + {}", one.id, other.id));
-    call.put(0, out);
-    Ok(())
+    call.finish(out)
 }
 
 /// Returns the matching keypoints of both pictures.
@@ -127,7 +122,6 @@ fn joined(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -1,9 +1,5 @@
 //! Joins detected letters to lines of text.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::numbers::{mean, quantile};
 
 use crate::workflow::block_api::prelude::*;
@@ -16,43 +12,36 @@ const READING_DIRECTION: Property =
 const TOLERANCE: Property =
     Property::count("tolerance", 10).about("tolerance in pixels across a line");
 const DELIMITER: Property = Property::text("delimiter", "").about("text between two letters");
-const STITCHING_ALGORITHM: Property =
-    Property::literal("stitching_algorithm", Shape::Choice(&names_of(&ALGORITHMS))).about(
-        "how lines are formed: by rows of equal height, by the gaps between letters, or letter by \
-         letter",
-    );
-const OTSU_THRESHOLD_MULTIPLIER: Property = Property::number("otsu_threshold_multiplier", 1.0)
-    .about("factor of the gap threshold that separates words");
-const COLLIMATE_TOLERANCE: Property = Property::integer("collimate_tolerance", 10)
-    .about("maximum distance in pixels from the letter before");
-const OUTPUTS: &[Output] = &[Output::new("ocr_text", &[Kind::Text])];
+const V1: Manifest = Manifest {
+    name: "roboflow_core/stitch_ocr_detections@v1",
+    summary: "Joins letters or words to text, line by line.",
+    properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
+    outputs: &[Output::new("ocr_text", &[Kind::Text])],
+    batch: &["predictions"],
+    build: |_| Ok(Box::new(run)),
+    ..Manifest::of("transformation")
+};
 pub(super) const BLOCKS: &[Manifest] = &[
-    Manifest {
-        name: "roboflow_core/stitch_ocr_detections@v1",
-        summary: "Joins letters or words to text, line by line.",
-        properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
-        outputs: OUTPUTS,
-        batch: &["predictions"],
-        build: |_| Ok(Box::new(Stitch { second: false })),
-        ..Manifest::of("transformation")
-    },
+    V1,
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v2",
         summary: "Joins letters or words to text, line by line; optionally separates words by the \
                   gaps between letters.",
         properties: &[
-            STITCHING_ALGORITHM,
+            Property::literal("stitching_algorithm", Shape::Choice(&names_of(&ALGORITHMS))).about(
+        "how lines are formed: by rows of equal height, by the gaps between letters, or letter by \
+         letter",
+    ),
             PREDICTIONS,
             READING_DIRECTION,
             TOLERANCE,
             DELIMITER,
-            OTSU_THRESHOLD_MULTIPLIER,
-            COLLIMATE_TOLERANCE,
+            Property::number("otsu_threshold_multiplier", 1.0)
+    .about("factor of the gap threshold that separates words"),
+            Property::integer("collimate_tolerance", 10)
+    .about("maximum distance in pixels from the letter before"),
         ],
-        outputs: OUTPUTS,
-        batch: &["predictions"],
-        build: |_| Ok(Box::new(Stitch { second: true })),
-        ..Manifest::of("transformation")
+        ..V1
     },
 ];
 
@@ -69,10 +58,6 @@ const ALGORITHMS: [(&str, Algorithm); 3] = [
     ("otsu", Algorithm::Gaps),
     ("collimate", Algorithm::LetterByLetter),
 ];
-
-struct Stitch {
-    second: bool,
-}
 
 /// Reading direction: along an axis, forwards or backwards.
 #[derive(Debug, Clone, Copy)]
@@ -159,46 +144,44 @@ impl Letter {
     }
 }
 
-impl Block for Stitch {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(call.named("predictions"))?;
-        let way = call.choice(call.named("reading_direction"), &DIRECTIONS)?;
-        let way = way.unwrap_or_else(|| ReadingDirection::from_letters(all));
-        let tolerance = call.number(call.named("tolerance"))?;
-        let delimiter = call.text(call.named("delimiter"))?;
-        let letters: Vec<Letter> = all
-            .boxes
-            .iter()
-            .map(|d| Letter::from_detection(d, way))
-            .collect();
-        // The first version has no choice of algorithms.
-        let algorithm = if self.second {
-            call.choice(arg!("stitching_algorithm"), &ALGORITHMS)?
-        } else {
-            Algorithm::Rows
-        };
-        let text = match algorithm {
-            _ if letters.is_empty() => String::new(),
-            Algorithm::Gaps => by_gaps(
-                letters,
-                way,
-                delimiter,
-                call.number(arg!("otsu_threshold_multiplier"))?,
-            ),
-            Algorithm::LetterByLetter => letter_by_letter(
-                letters,
-                way,
-                delimiter,
-                call.number(arg!("collimate_tolerance"))?,
-            ),
-            Algorithm::Rows if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
-            Algorithm::Rows => {
-                return Err(format!("tolerance is {tolerance} and has to be above 0"));
-            }
-        };
-        call.put(0, text);
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(call.named("predictions"))?;
+    let way = call.choice(call.named("reading_direction"), &DIRECTIONS)?;
+    let way = way.unwrap_or_else(|| ReadingDirection::from_letters(all));
+    let tolerance = call.number(call.named("tolerance"))?;
+    let delimiter = call.text(call.named("delimiter"))?;
+    let letters: Vec<Letter> = all
+        .boxes
+        .iter()
+        .map(|d| Letter::from_detection(d, way))
+        .collect();
+    // The first version has no choice of algorithms.
+    let algorithm = call.named("stitching_algorithm");
+    let algorithm = if call.has(algorithm) {
+        call.choice(algorithm, &ALGORITHMS)?
+    } else {
+        Algorithm::Rows
+    };
+    let text = match algorithm {
+        _ if letters.is_empty() => String::new(),
+        Algorithm::Gaps => by_gaps(
+            letters,
+            way,
+            delimiter,
+            call.number(arg!("otsu_threshold_multiplier"))?,
+        ),
+        Algorithm::LetterByLetter => letter_by_letter(
+            letters,
+            way,
+            delimiter,
+            call.number(arg!("collimate_tolerance"))?,
+        ),
+        Algorithm::Rows if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
+        Algorithm::Rows => {
+            return Err(format!("tolerance is {tolerance} and has to be above 0"));
+        }
+    };
+    call.finish(text)
 }
 
 /// Sorts by a number, descending for backward text; equal ones keep their order.

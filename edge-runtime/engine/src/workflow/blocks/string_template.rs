@@ -13,38 +13,27 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         Property::value("template", Shape::Text)
             .about("text with fields; {{ and }} stand for braces"),
-        Property::value_or("data", Shape::Dict, Or::EmptyDict)
-            .about("the values, by the names of the fields")
-            .entries_only(),
+        Property::dict("data").about("the values, by the names of the fields"),
         DATA_OPERATIONS,
     ],
     outputs: &[Output::new("output", &[Kind::Text])],
     build: |setup| {
-        Ok(Box::new(Template {
-            operations: setup.parse("data_operations")?,
-        }))
+        let operations = setup.parse("data_operations")?;
+        Ok(Box::new(move |call: &mut Call<'_>| run(call, &operations)))
     },
     ..Manifest::of("formatter")
 }];
 
-struct Template {
-    operations: BTreeMap<String, Chain>,
-}
-
-impl Block for Template {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let mut data = call.arg(arg!("data")).clone();
-        apply_named(&self.operations, &mut data, "data", call.ids)?;
-        let text = python_format::format(call.text(arg!("template"))?, &|name| {
-            data.get(name).cloned()
-        })?;
-        call.put(0, text);
-        Ok(())
-    }
+fn run(call: &mut Call<'_>, operations: &BTreeMap<String, Chain>) -> Result<(), String> {
+    let mut data = call.arg(arg!("data")).clone();
+    apply_named(operations, &mut data, "data", call.ids)?;
+    let text = python_format::format(call.text(arg!("template"))?, &|name| {
+        data.get(name).cloned()
+    })?;
+    call.finish(text)
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

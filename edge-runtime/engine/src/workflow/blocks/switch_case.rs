@@ -10,15 +10,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Runs the step whose key equals the value, otherwise the default ones.",
     role: Role::Flow,
     properties: &[
-        Property::value("value", Shape::Scalar)
-            .about("what to compare with the keys")
-            .kinds(&[Kind::Any]),
+        Property::value("value", Shape::Scalar).about("what to compare with the keys"),
         Property::literal("cases", Shape::StepCases)
             .about("the step for each key")
             .or(Or::EmptyDict),
-        Property::boolean("case_insensitive", false)
-            .about("whether to ignore case")
-            .literal_only(),
+        Property::switch("case_insensitive", false).about("whether to ignore case"),
         Property::literal("default_next_steps", Shape::Steps)
             .about("the steps that run when no key equals the value")
             .or(Or::EmptyList),

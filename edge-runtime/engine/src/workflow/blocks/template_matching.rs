@@ -1,9 +1,5 @@
 //! Finds a template in pictures.
 
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::BBox;
-use watchkeeper_vision::imaging::{self, Plane};
-
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -47,10 +43,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         );
     }
     let (rgb, template) = (image.pixels.rgb(), template.pixels.rgb());
-    let (whole, part) = (
-        Plane::from(&imaging::grey(&rgb)),
-        Plane::from(&imaging::grey(&template)),
-    );
+    let whole = Plane::from(&imaging::grey(&rgb));
+    let part = Plane::from(&imaging::grey(&template));
     let threshold = call.number(arg!("matching_threshold"))?;
     let places = alike(&whole, &part, threshold);
     if places.len() > MAX_MATCHES {
@@ -78,8 +72,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     }
     image.stamp(&mut found);
     call.put(1, found.boxes.len());
-    call.put(0, found);
-    Ok(())
+    call.finish(found)
 }
 
 /// Positions where the normalised cross-correlation with a template is at least the threshold.

@@ -1,7 +1,6 @@
 //! Draws text.
 
-use watchkeeper_vision::draw::{Canvas, Color, TextBox};
-use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::draw::TextBox;
 
 use super::super::uql::named_operations;
 use crate::workflow::block_api::prelude::*;
@@ -15,9 +14,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         Property::literal("text", Shape::Text)
             .about("the text; {{ $parameters.name }} inserts a parameter"),
-        Property::value_or("text_parameters", Shape::Dict, Or::EmptyDict)
-            .about("the parameters, by name")
-            .entries_only(),
+        Property::dict("text_parameters").about("the parameters, by name"),
         named_operations(
             "text_parameters_operations",
             "operations to apply to parameters first",
@@ -63,7 +60,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     build: |setup| {
         let text = Template::of(setup, "text")?;
-        Ok(Box::new(Draw { text }))
+        Ok(Box::new(move |call: &mut Call<'_>| draw(call, &text)))
     },
     ..drawing::BASE
 }];
@@ -71,48 +68,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 /// Share of the free space to the left of a line.
 const ALIGNMENTS: [(&str, f64); 3] = [("left", 0.0), ("center", 0.5), ("right", 1.0)];
 
-struct Draw {
-    text: Template,
-}
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let words = self.text.fill(call)?;
-        let background = call.arg(arg!("background_color"));
-        let is_clear = background
-            .as_str()
-            .is_some_and(|t| t.eq_ignore_ascii_case("transparent"));
-        let text = TextBox {
-            color: drawing::color_of_value(call.arg(arg!("text_color")))?,
-            background: if is_clear {
-                Color::INK
-            } else {
-                drawing::color_of_value(background)?
-            },
-            opacity: if is_clear {
-                0.0
-            } else {
-                call.number(arg!("background_opacity"))?
-            },
-            scale: call.number(arg!("font_scale"))?,
-            padding: call.number(arg!("padding"))?,
-            radius: call.number(arg!("border_radius"))?,
+fn draw(call: &mut Call<'_>, text: &Template) -> Result<(), String> {
+    let words = text.fill(call)?;
+    let background = call.arg(arg!("background_color"));
+    let is_clear = background
+        .as_str()
+        .is_some_and(|t| t.eq_ignore_ascii_case("transparent"));
+    let text = TextBox {
+        color: drawing::color_of_value(call.arg(arg!("text_color")))?,
+        background: if is_clear {
+            Color::INK
+        } else {
+            drawing::color_of_value(background)?
+        },
+        opacity: if is_clear {
+            0.0
+        } else {
+            call.number(arg!("background_opacity"))?
+        },
+        scale: call.number(arg!("font_scale"))?,
+        padding: call.number(arg!("padding"))?,
+        radius: call.number(arg!("border_radius"))?,
+    };
+    let align = call.choice(arg!("text_align"), &ALIGNMENTS)?;
+    let place = Place::read(call)?;
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        let lines: Vec<&str> = words.lines().collect();
+        let [width, height] = text.measure(&lines);
+        let (x, y) = match place {
+            Place::At(x, y) => (x, y),
+            Place::Beside([x, y], [dx, dy]) => (
+                (canvas.width() - width) * x + dx,
+                (canvas.height() - height) * y + dy,
+            ),
         };
-        let align = call.choice(arg!("text_align"), &ALIGNMENTS)?;
-        let place = Place::read(call)?;
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            let lines: Vec<&str> = words.lines().collect();
-            let [width, height] = text.measure(&lines);
-            let (x, y) = match place {
-                Place::At(x, y) => (x, y),
-                Place::Beside([x, y], [dx, dy]) => (
-                    (canvas.width() - width) * x + dx,
-                    (canvas.height() - height) * y + dy,
-                ),
-            };
-            text.draw(canvas, Point::new(x, y), &lines, align);
-        })
-    }
+        text.draw(canvas, Point::new(x, y), &lines, align);
+    })
 }
 
 /// Position of the upper left corner of the text.

@@ -1,7 +1,6 @@
 //! Binarises pictures.
 
 use watchkeeper_vision::imaging::threshold::{self, Rule};
-use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::picture_filter;

@@ -2,7 +2,6 @@
 //!
 //! - The host cuts the tiles and merges what is found: one object is one box.
 
-use serde_json::Value as Json;
 use watchkeeper_vision::tiles::{InvalidTiles, Tiles};
 
 use super::object_detection_model::{AGNOSTIC, CONFIDENCE, Model, NO_MODE, outputs_v2, properties};
@@ -18,17 +17,14 @@ const TILES: Property = Property::literal(
 )
 .about("tiles besides the whole picture: auto, or columns and rows such as 2x2")
 .or(Or::Text("auto"));
-const PROPERTIES: &[Property] =
-    &properties::<12>(CONFIDENCE, AGNOSTIC.nullable(), &[NO_MODE, TILES]);
-const OUTPUTS: &[Output] = &outputs_v2(Output::new("predictions", &[Kind::ObjectDetection]));
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/tiled_object_detection@v1",
     summary: "Detects objects in pictures and in overlapping tiles of them, so that small ones are \
               found.",
     role: Role::Detector(Task::Boxes),
-    properties: PROPERTIES,
-    outputs: OUTPUTS,
+    properties: &properties::<12>(CONFIDENCE, AGNOSTIC.nullable(), &[NO_MODE, TILES]),
+    outputs: &outputs_v2(Output::new("predictions", &[Kind::ObjectDetection])),
     build: |setup| {
         let tiles = tiles(setup.literals.get(TILES.name))?;
         Ok(Box::new(Model::for_task(Task::Boxes).with_tiles(tiles)))
@@ -48,7 +44,6 @@ fn tiles(written: Option<&Json>) -> Result<Tiles, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Measures how long tracked objects stay in a zone.
 
-use std::sync::Arc;
-
 use watchkeeper_vision::analytics::zone::TimeInZone;
 
 use crate::workflow::block_api::prelude::*;
@@ -15,15 +13,14 @@ const REMOVE: Property = Property::boolean("remove_out_of_zone_detections", true
     .about("whether to drop objects outside of the zone from the result");
 const RESET: Property = Property::boolean("reset_out_of_zone_detections", true)
     .about("whether the time restarts when an object returns");
-const OUTPUTS: &[Output] = &[Output::new("timed_detections", BOXES)];
 
 const V2: Manifest = Manifest {
     name: "roboflow_core/time_in_zone@v2",
     properties: &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
     summary: "Measures how long tracked objects stay in a zone.",
     role: Role::Zone,
-    outputs: OUTPUTS,
-    build: |_| Ok(stateful_instance(Timer { clock: "image" })),
+    outputs: &[Output::new("timed_detections", BOXES)],
+    build: |_| Ok(stateful(run)),
     keeps_classes: true,
     ..Manifest::of("analytics")
 };
@@ -32,7 +29,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/time_in_zone@v1",
         properties: &[FRAME, METADATA, TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        build: |_| Ok(stateful_instance(Timer { clock: "metadata" })),
         ..V2
     },
     V2,
@@ -42,27 +38,25 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-struct Timer {
-    /// Property with the time.
-    clock: &'static str,
-}
-
-impl Stateful for Timer {
-    type State = PerVideo<TimeInZone>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(call.named(self.clock))?;
-        let detections = call.tracked(call.named("detections"))?;
-        let zone = call.arg(call.named("zone"));
-        let anchor = call.anchor(call.named("triggering_anchor"))?;
-        let remove = call.boolean(call.named("remove_out_of_zone_detections"))?;
-        let reset = call.boolean(call.named("reset_out_of_zone_detections"))?;
-        let timer = videos.get(&meta.video_identifier, || {
-            Ok(TimeInZone::new(&zone.as_polygons()?, anchor, remove, reset))
-        })?;
-        let mut timed = call.blank(0);
-        timer.update_into(detections, meta.time_s(), Arc::make_mut(&mut timed));
-        call.put(0, timed);
-        Ok(())
-    }
+fn run(videos: &mut PerVideo<TimeInZone>, call: &mut Call<'_>) -> Result<(), String> {
+    // The first version has both; its times are those of the metadata.
+    let metadata = call.named("metadata");
+    let has_metadata = call.has(metadata);
+    let clock = if has_metadata {
+        metadata
+    } else {
+        call.named("image")
+    };
+    let meta = call.video(clock)?;
+    let detections = call.tracked(call.named("detections"))?;
+    let zone = call.arg(call.named("zone"));
+    let anchor = call.anchor(call.named("triggering_anchor"))?;
+    let remove = call.boolean(call.named("remove_out_of_zone_detections"))?;
+    let reset = call.boolean(call.named("reset_out_of_zone_detections"))?;
+    let timer = videos.get(&meta.video_identifier, || {
+        Ok(TimeInZone::new(&zone.as_polygons()?, anchor, remove, reset))
+    })?;
+    let mut timed = call.blank(0);
+    timer.update_into(detections, meta.time_s(), Arc::make_mut(&mut timed));
+    call.finish(timed)
 }

@@ -1,11 +1,6 @@
 //! Fixes the class of each track.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
@@ -76,10 +71,8 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
             "reattach_window is {window} and has to be at most state_ttl, which is {ttl}"
         ));
     }
-    Ok(stateful_instance(Lock))
+    Ok(stateful(run))
 }
-
-struct Lock;
 
 #[derive(Default, Serialize, Deserialize)]
 struct Tracks {
@@ -87,7 +80,6 @@ struct Tracks {
     by_id: BTreeMap<i64, Voting>,
 }
 
-/// Votes of a track.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Voting {
     /// In the order of their first vote.
@@ -170,42 +162,37 @@ impl Voting {
     }
 }
 
-impl Stateful for Lock {
-    type State = PerVideo<Tracks>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let settings = Settings::from_call(call)?;
-        let all = call.tracked(arg!("detections"))?;
-        let video = &call.video(arg!("image"))?.video_identifier;
-        let tracks = videos.get(video, || Ok(Tracks::default()))?;
-        tracks.frame += 1;
-        let here: Vec<i64> = all.boxes.iter().filter_map(|d| Some(d.track?.0)).collect();
-        let mut lost = tracks.lost(&here, settings.reattach_window);
-        let mut out = Detections::clone(all);
-        for d in &mut out.boxes {
-            let Some(id) = d.track.map(|t| t.0).filter(|id| *id >= 0) else {
-                continue;
-            };
-            if !tracks.by_id.contains_key(&id)
-                && let Some(from) = nearest(&lost, &d.bbox, settings.reattach_iou)
-                && let Some(taken) = tracks.by_id.remove(&lost.remove(from).0)
-            {
-                tracks.by_id.insert(id, taken);
-            }
-            let frame = tracks.frame;
-            let voting = tracks.by_id.entry(id).or_default();
-            (voting.last_seen, voting.last_box) = (frame, d.bbox);
-            voting.vote(d, &settings);
-            if let Some(decided) = &voting.decided {
-                d.class = Arc::clone(&decided.class);
-                d.class_id = decided.class_id;
-                d.confidence = decided.confidence();
-            }
+fn run(videos: &mut PerVideo<Tracks>, call: &mut Call<'_>) -> Result<(), String> {
+    let settings = Settings::from_call(call)?;
+    let all = call.tracked(arg!("detections"))?;
+    let video = &call.video(arg!("image"))?.video_identifier;
+    let tracks = videos.get(video, || Ok(Tracks::default()))?;
+    tracks.frame += 1;
+    let here: Vec<i64> = all.boxes.iter().filter_map(|d| Some(d.track?.0)).collect();
+    let mut lost = tracks.lost(&here, settings.reattach_window);
+    let mut out = Detections::clone(all);
+    for d in &mut out.boxes {
+        let Some(id) = d.track.map(|t| t.0).filter(|id| *id >= 0) else {
+            continue;
+        };
+        if !tracks.by_id.contains_key(&id)
+            && let Some(from) = nearest(&lost, &d.bbox, settings.reattach_iou)
+            && let Some(taken) = tracks.by_id.remove(&lost.remove(from).0)
+        {
+            tracks.by_id.insert(id, taken);
         }
-        tracks.forget(settings.state_ttl);
-        call.put(0, out);
-        Ok(())
+        let frame = tracks.frame;
+        let voting = tracks.by_id.entry(id).or_default();
+        (voting.last_seen, voting.last_box) = (frame, d.bbox);
+        voting.vote(d, &settings);
+        if let Some(decided) = &voting.decided {
+            d.class = Arc::clone(&decided.class);
+            d.class_id = decided.class_id;
+            d.confidence = decided.confidence();
+        }
     }
+    tracks.forget(settings.state_ttl);
+    call.finish(out)
 }
 
 impl Tracks {

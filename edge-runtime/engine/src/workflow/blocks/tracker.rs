@@ -1,11 +1,9 @@
 //! Tracks objects with our own tracker; same properties and outputs as `byte_tracker@v3`.
 
-use std::sync::Arc;
-
 use watchkeeper_vision::track::tracker::{ACTIVATION, LEAST_LIKENESS, Tracker, TrackerConfig};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::instances::{self, BUFFER, Instances, Video};
+use crate::workflow::blocks::common::instances::{self, BUFFER, CACHE_SIZE, Video, followed};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
 /// Frames per second in which the buffer for lost tracks is counted.
@@ -18,7 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Tracker,
     properties: &[
         FRAME,
-        Property::data("detections", DETECTIONS).about("what to follow"),
+        followed(DETECTIONS),
         Property::fraction("track_activation_threshold", ACTIVATION)
             .about(
                 "score that one box of a track needs before it is reported, for a vehicle joined \
@@ -35,65 +33,40 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                  second",
             )
             .nullable(),
-        instances::CACHE_SIZE,
+        CACHE_SIZE,
     ],
-    outputs: &[
-        Output::new("tracked_detections", &[Kind::ObjectDetection]),
-        Output::new("new_instances", &[Kind::ObjectDetection]),
-        Output::new("already_seen_instances", &[Kind::ObjectDetection]),
-    ],
+    outputs: &instances::outputs(&[Kind::ObjectDetection]),
     keeps_classes: true,
-    build,
+    build: |_| Ok(stateful(run)),
     ..Manifest::of("video")
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(stateful_instance(Step {
-        cache_size: instances::cache_size(setup),
-    }))
-}
-
-struct Step {
-    cache_size: usize,
-}
-
-impl Stateful for Step {
-    type State = PerVideo<Video<Tracker>>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("image"))?;
-        let detections = call.detections(arg!("detections"))?;
-        let buffer = instances::frames(call, arg!("lost_track_buffer"))?;
-        let mut config = TrackerConfig {
-            activation: call.number(arg!("track_activation_threshold"))?,
-            buffer_s: f64::from(buffer) / BUFFER_FPS,
-            least_likeness: 1.0 - call.number(arg!("minimum_matching_threshold"))?,
-            frame_rate: meta.fps.unwrap_or(0.0),
-            ..TrackerConfig::default()
-        };
-        let more = call.optional(arg!("minimum_consecutive_frames"), instances::frames)?;
-        if let Some(more) = more {
-            config.fewest_sights = more.saturating_add(1);
-            config.confirm_s = 0.0;
-        }
-        let video = videos.get(&meta.video_identifier, || {
-            Ok(Video {
-                tracker: Tracker::new(config),
-                instances: Instances::new(self.cache_size),
-            })
-        })?;
-        // Properties may come from other steps, and a camera's rate may be known only after some
-        // frames.
-        video.tracker.set_config(config);
-        let mut tracked = call.blank(0);
-        let out = Arc::make_mut(&mut tracked);
-        video.tracker.update_into(detections, meta.source_s, out);
-        let [fresh, known] = video.instances.split_new(&tracked, call);
-        call.put(0, tracked);
-        call.put(1, fresh);
-        call.put(2, known);
-        Ok(())
+fn run(videos: &mut PerVideo<Video<Tracker>>, call: &mut Call<'_>) -> Result<(), String> {
+    let meta = call.video(arg!("image"))?;
+    let detections = call.detections(arg!("detections"))?;
+    let buffer = instances::frames(call, arg!("lost_track_buffer"))?;
+    let mut config = TrackerConfig {
+        activation: call.number(arg!("track_activation_threshold"))?,
+        buffer_s: f64::from(buffer) / BUFFER_FPS,
+        least_likeness: 1.0 - call.number(arg!("minimum_matching_threshold"))?,
+        frame_rate: meta.fps.unwrap_or(0.0),
+        ..TrackerConfig::default()
+    };
+    let more = call.optional(arg!("minimum_consecutive_frames"), instances::frames)?;
+    if let Some(more) = more {
+        config.fewest_sights = more.saturating_add(1);
+        config.confirm_s = 0.0;
     }
+    let new = || Video::new(Tracker::new(config), call);
+    let video = videos.get(&meta.video_identifier, new)?;
+    // Properties may come from other steps, and a camera's rate may be known only after some
+    // frames.
+    video.tracker.set_config(config);
+    let mut tracked = call.blank(0);
+    let out = Arc::make_mut(&mut tracked);
+    video.tracker.update_into(detections, meta.source_s, out);
+    let [fresh, known] = video.instances.split_new(&tracked, call);
+    call.finish_all((tracked, fresh, known))
 }
 
 #[cfg(test)]

@@ -3,16 +3,13 @@
 //!
 //! - A step gives each track id once, also with several videos.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 use watchkeeper_vision::track::sort::{SortConfig, SortKind, SortTracker};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::instances::{self, BUFFER, CACHE_SIZE, Instances, Video};
+use crate::workflow::blocks::common::instances::{self, BUFFER, CACHE_SIZE, Video, followed};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
-const FOLLOWED: Property = Property::data("detections", ANY_DETECTIONS).about("what to follow");
+const FOLLOWED: Property = followed(ANY_DETECTIONS);
 
 /// Frames until a track is reported.
 const fn proof(frames: i64) -> Property {
@@ -82,13 +79,12 @@ const BOT: &[Property] = &[
         .about("whether the tracks of the first frame are reported at once"),
     Property::boolean("enable_cmc", false)
         .about("kept for compatibility: the camera is assumed to be static"),
-    Property::choice(
+    Property::literal_choice(
         "cmc_method",
         &["orb", "sift", "sparseOptFlow", "ecc"],
         "sparseOptFlow",
     )
-    .about("kept for compatibility")
-    .literal_only(),
+    .about("kept for compatibility"),
     Property::integer("cmc_downscale", 2)
         .about("kept for compatibility")
         .nullable(),
@@ -129,15 +125,10 @@ const SORT: &[Property] = &[
     overlap(0.3),
     activation(0.25),
 ];
-const OUTPUTS: &[Output] = &[
-    Output::new("tracked_detections", ANY_DETECTIONS),
-    Output::new("new_instances", ANY_DETECTIONS),
-    Output::new("already_seen_instances", ANY_DETECTIONS),
-];
 
 const BASE: Manifest = Manifest {
     role: Role::Tracker,
-    outputs: OUTPUTS,
+    outputs: &instances::outputs(ANY_DETECTIONS),
     keeps_classes: true,
     ..Manifest::of("video")
 };
@@ -147,28 +138,28 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/trackers_botsort@v1",
         summary: "Tracks objects over time (BoT-SORT, for a static camera).",
         properties: BOT,
-        build: |setup| Ok(following(setup, bot)),
+        build: |_| Ok(stateful(|followed, call| follow(followed, call, bot))),
         ..BASE
     },
     Manifest {
         name: "roboflow_core/trackers_bytetrack@v1",
         summary: "Tracks objects over time (ByteTrack, with a filter of box sides).",
         properties: BYTE,
-        build: |setup| Ok(following(setup, byte)),
+        build: |_| Ok(stateful(|followed, call| follow(followed, call, byte))),
         ..BASE
     },
     Manifest {
         name: "roboflow_core/trackers_ocsort@v1",
         summary: "Tracks objects over time, also when they turn (OC-SORT).",
         properties: OC,
-        build: |setup| Ok(following(setup, oc)),
+        build: |_| Ok(stateful(|followed, call| follow(followed, call, oc))),
         ..BASE
     },
     Manifest {
         name: "roboflow_core/trackers_sort@v1",
         summary: "Tracks objects over time (SORT).",
         properties: SORT,
-        build: |setup| Ok(following(setup, sort)),
+        build: |_| Ok(stateful(|followed, call| follow(followed, call, sort))),
         ..BASE
     },
 ];
@@ -211,22 +202,6 @@ fn sort(call: &Call<'_>) -> Result<SortKind, String> {
     })
 }
 
-/// Builds a step; `kind` reads the tracker's settings when a video is first seen.
-fn following(
-    setup: &Setup<'_>,
-    kind: fn(&Call<'_>) -> Result<SortKind, String>,
-) -> Box<dyn Instance> {
-    stateful_instance(Following {
-        kind,
-        cache_size: instances::cache_size(setup),
-    })
-}
-
-struct Following {
-    kind: fn(&Call<'_>) -> Result<SortKind, String>,
-    cache_size: usize,
-}
-
 /// State of such a step.
 #[derive(Default, Serialize, Deserialize)]
 struct TrackerState {
@@ -235,39 +210,37 @@ struct TrackerState {
     videos: PerVideo<Video<SortTracker>>,
 }
 
-impl Stateful for Following {
-    type State = TrackerState;
-
-    fn run(&self, followed: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!(COMMON, "image"))?;
-        let detections = call.detections(arg!(COMMON, "detections"))?;
-        let TrackerState { next, videos } = followed;
-        let video = videos.get(&meta.video_identifier, || {
-            let config = SortConfig {
-                kind: (self.kind)(call)?,
-                lost_track_buffer: instances::frames(call, arg!(COMMON, "lost_track_buffer"))?,
-                minimum_consecutive_frames: instances::frames(
-                    call,
-                    arg!(COMMON, "minimum_consecutive_frames"),
-                )?,
-                frame_rate: meta.fps.unwrap_or(0.0),
-            };
-            Ok(Video {
-                tracker: SortTracker::new(config),
-                instances: Instances::new(self.cache_size),
-            })
-        })?;
-        // The rate of a camera is measured after some frames.
-        video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
-        let tracked = Arc::new(video.tracker.update(detections, meta.source_s, next));
-        let [fresh, known] = video.instances.split_new(&tracked, call);
-        for (output, mut boxes) in [tracked, fresh, known].into_iter().enumerate() {
-            // The peer keeps the picture size with the boxes.
-            if boxes.boxes.is_empty() {
-                Arc::make_mut(&mut boxes).size = [0, 0];
-            }
-            call.put(output, boxes);
+/// Tracks the objects of one frame; `kind` reads the tracker's settings when a video is first seen.
+fn follow(
+    followed: &mut TrackerState,
+    call: &mut Call<'_>,
+    kind: fn(&Call<'_>) -> Result<SortKind, String>,
+) -> Result<(), String> {
+    let meta = call.video(arg!(COMMON, "image"))?;
+    let detections = call.detections(arg!(COMMON, "detections"))?;
+    let TrackerState { next, videos } = followed;
+    let video = videos.get(&meta.video_identifier, || {
+        let config = SortConfig {
+            kind: kind(call)?,
+            lost_track_buffer: instances::frames(call, arg!(COMMON, "lost_track_buffer"))?,
+            minimum_consecutive_frames: instances::frames(
+                call,
+                arg!(COMMON, "minimum_consecutive_frames"),
+            )?,
+            frame_rate: meta.fps.unwrap_or(0.0),
+        };
+        Video::new(SortTracker::new(config), call)
+    })?;
+    // The rate of a camera is measured after some frames.
+    video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
+    let tracked = Arc::new(video.tracker.update(detections, meta.source_s, next));
+    let [fresh, known] = video.instances.split_new(&tracked, call);
+    for (output, mut boxes) in [tracked, fresh, known].into_iter().enumerate() {
+        // The peer keeps the picture size with the boxes.
+        if boxes.boxes.is_empty() {
+            Arc::make_mut(&mut boxes).size = [0, 0];
         }
-        Ok(())
+        call.put(output, boxes);
     }
+    Ok(())
 }

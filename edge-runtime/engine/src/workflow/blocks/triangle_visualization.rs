@@ -1,8 +1,5 @@
 //! Draws triangles that point at detections.
 
-use watchkeeper_vision::draw::Color;
-use watchkeeper_vision::geometry::Point;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 

@@ -6,71 +6,60 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, sealed, texts};
 use crate::workflow::blocks::common::template::{self, Template};
 
-const TWILIO_ACCOUNT_SID: Property = Property::value("twilio_account_sid", Shape::Text)
-    .about("id of the account")
-    .kinds(&[Kind::Text, Kind::Secret]);
-const TWILIO_AUTH_TOKEN: Property = Property::value("twilio_auth_token", Shape::Text)
-    .about("token of the account")
-    .kinds(&[Kind::Text, Kind::Secret]);
+const TWILIO_ACCOUNT_SID: Property =
+    Property::secret("twilio_account_sid").about("id of the account");
+const TWILIO_AUTH_TOKEN: Property =
+    Property::secret("twilio_auth_token").about("token of the account");
 const SENDER_NUMBER: Property =
     Property::value("sender_number", Shape::Text).about("sender number");
 const RECEIVER_NUMBER: Property =
     Property::value("receiver_number", Shape::Text).about("receiver number");
-const LENGTH_LIMIT: Property =
-    Property::count("length_limit", 160).about("maximum characters of a message");
-const SMS_PROVIDER: Property = Property::choice(
-    "sms_provider",
-    &["Roboflow Managed API Key", "Custom Twilio"],
-    "Roboflow Managed API Key",
-)
-.about("provider; the managed service needs a Roboflow account, so use Custom Twilio here")
-.literal_only();
-const MEDIA_URL: Property = Property::optional("media_url", TEXT_OR_TEXTS)
-    .about("URLs of pictures to attach")
-    .kinds(&[Kind::Text, Kind::ListOfValues, Kind::Image]);
-const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
-const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
-const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);
-const PROPERTIES: &[Property] = &[
-    TWILIO_ACCOUNT_SID,
-    TWILIO_AUTH_TOKEN,
-    SENDER_NUMBER,
-    RECEIVER_NUMBER,
-    sink::MESSAGE,
-    sink::MESSAGE_PARAMETERS,
-    sink::MESSAGE_PARAMETERS_OPERATIONS,
-    sink::FIRE_AND_FORGET,
-    sink::DISABLE_SINK,
-    sink::SHARED_COOLDOWN,
-    sink::COOLDOWN_SESSION_KEY,
-    LENGTH_LIMIT,
-];
-const PROPERTIES_V2: &[Property] = &[
-    SMS_PROVIDER,
-    RECEIVER_NUMBER,
-    sink::MESSAGE,
-    sink::MESSAGE_PARAMETERS,
-    sink::MESSAGE_PARAMETERS_OPERATIONS,
-    MEDIA_URL,
-    TWILIO_ACCOUNT_SID_V2,
-    TWILIO_AUTH_TOKEN_V2,
-    SENDER_NUMBER_V2,
-    sink::FIRE_AND_FORGET,
-    sink::DISABLE_SINK,
-    sink::COOLDOWN,
-];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v1",
         summary: "Sends a text message through Twilio, cut to a maximum length.",
-        properties: PROPERTIES,
+        properties: &[
+            TWILIO_ACCOUNT_SID,
+            TWILIO_AUTH_TOKEN,
+            SENDER_NUMBER,
+            RECEIVER_NUMBER,
+            sink::MESSAGE,
+            sink::MESSAGE_PARAMETERS,
+            sink::MESSAGE_PARAMETERS_OPERATIONS,
+            sink::FIRE_AND_FORGET,
+            sink::DISABLE_SINK,
+            sink::SHARED_COOLDOWN,
+            sink::COOLDOWN_SESSION_KEY,
+            Property::count("length_limit", 160).about("maximum characters of a message"),
+        ],
         build: |setup| sink::messenger(setup, "twilio", sms),
         ..sink::BASE
     },
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v2",
         summary: "Sends a text message through Twilio, with pictures by URL.",
-        properties: PROPERTIES_V2,
+        properties: &[
+            Property::literal_one_of(
+                "sms_provider",
+                &["Roboflow Managed API Key", "Custom Twilio"],
+            )
+            .about(
+                "provider; the managed service needs a Roboflow account, so use Custom Twilio here",
+            ),
+            RECEIVER_NUMBER,
+            sink::MESSAGE,
+            sink::MESSAGE_PARAMETERS,
+            sink::MESSAGE_PARAMETERS_OPERATIONS,
+            Property::optional("media_url", TEXT_OR_TEXTS)
+                .about("URLs of pictures to attach")
+                .kinds(&[Kind::Text, Kind::ListOfValues, Kind::Image]),
+            TWILIO_ACCOUNT_SID.or(Or::Null),
+            TWILIO_AUTH_TOKEN.or(Or::Null),
+            SENDER_NUMBER.or(Or::Null),
+            sink::FIRE_AND_FORGET,
+            sink::DISABLE_SINK,
+            sink::COOLDOWN,
+        ],
         build: |setup| sink::messenger(setup, "twilio", sms),
         ..sink::BASE
     },
@@ -111,7 +100,6 @@ fn sms(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -1,10 +1,7 @@
 //! Measures the speed of tracked objects.
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use watchkeeper_vision::analytics::recent::Recent;
-use watchkeeper_vision::detections::Detections;
-use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
@@ -24,12 +21,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .about("pixels per metre; 1 for velocities in pixels per second"),
     ],
     outputs: &[Output::new("velocity_detections", DETECTIONS)],
-    build: |_| Ok(stateful_instance(Velocity)),
+    build: |_| Ok(stateful(run)),
     keeps_classes: true,
     ..Manifest::of("analytics")
 }];
-
-struct Velocity;
 
 /// Last position and speed of a track.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -40,58 +35,47 @@ struct Last {
     smoothed: Point,
 }
 
-impl Stateful for Velocity {
-    type State = PerVideo<Recent<Last>>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!("image"))?;
-        let all = call.tracked(arg!("detections"))?;
-        let alpha = call.number(arg!("smoothing_alpha"))?;
-        let scale = call.number(arg!("pixels_per_meter"))?;
-        if !(alpha > 0.0 && alpha <= 1.0) {
-            return Err(format!(
-                "smoothing_alpha is {alpha} and has to be above 0 and at most 1"
-            ));
-        }
-        if scale.is_nan() || scale <= 0.0 {
-            return Err(format!("pixels_per_meter is {scale} and has to be above 0"));
-        }
-        let time_s = meta.time_s();
-        let tracks = videos.get(&meta.video_identifier, || Ok(Recent::new(MAX_TRACKS)))?;
-        tracks.next_round(u64::MAX);
-        let mut out = Detections::clone(all);
-        for d in &mut out.boxes {
-            let Some(track) = d.track else { continue };
-            let at = d.bbox.center();
-            let last = tracks.touch(track).copied();
-            let now = velocity(last, at, time_s);
-            let smoothed = last.map_or(now, |last| {
-                let mix = |now: f64, old: f64| alpha * now + (1.0 - alpha) * old;
-                Point::new(mix(now.x, last.smoothed.x), mix(now.y, last.smoothed.y))
-            });
-            *tracks.touch_or_insert(
-                track,
-                Last {
-                    at,
-                    time_s,
-                    smoothed,
-                },
-            ) = Last {
-                at,
-                time_s,
-                smoothed,
-            };
-            for (vector, speed, v) in [
-                ("velocity", "speed", now),
-                ("smoothed_velocity", "smoothed_speed", smoothed),
-            ] {
-                d.set_data(vector, json!([v.x / scale, v.y / scale]));
-                d.set_data(speed, v.x.hypot(v.y) / scale);
-            }
-        }
-        call.put(0, out);
-        Ok(())
+fn run(videos: &mut PerVideo<Recent<Last>>, call: &mut Call<'_>) -> Result<(), String> {
+    let meta = call.video(arg!("image"))?;
+    let all = call.tracked(arg!("detections"))?;
+    let alpha = call.number(arg!("smoothing_alpha"))?;
+    let scale = call.number(arg!("pixels_per_meter"))?;
+    if !(alpha > 0.0 && alpha <= 1.0) {
+        return Err(format!(
+            "smoothing_alpha is {alpha} and has to be above 0 and at most 1"
+        ));
     }
+    if scale.is_nan() || scale <= 0.0 {
+        return Err(format!("pixels_per_meter is {scale} and has to be above 0"));
+    }
+    let time_s = meta.time_s();
+    let tracks = videos.get(&meta.video_identifier, || Ok(Recent::new(MAX_TRACKS)))?;
+    tracks.next_round(u64::MAX);
+    let mut out = Detections::clone(all);
+    for d in &mut out.boxes {
+        let Some(track) = d.track else { continue };
+        let at = d.bbox.center();
+        let last = tracks.touch(track).copied();
+        let now = velocity(last, at, time_s);
+        let smoothed = last.map_or(now, |last| {
+            let mix = |now: f64, old: f64| alpha * now + (1.0 - alpha) * old;
+            Point::new(mix(now.x, last.smoothed.x), mix(now.y, last.smoothed.y))
+        });
+        let seen = Last {
+            at,
+            time_s,
+            smoothed,
+        };
+        *tracks.touch_or_insert(track, seen) = seen;
+        for (vector, speed, v) in [
+            ("velocity", "speed", now),
+            ("smoothed_velocity", "smoothed_speed", smoothed),
+        ] {
+            d.set_data(vector, json!([v.x / scale, v.y / scale]));
+            d.set_data(speed, v.x.hypot(v.y) / scale);
+        }
+    }
+    call.finish(out)
 }
 
 /// Pixels per second since the last time; zero for a new track, or if time stood still or went
@@ -107,7 +91,6 @@ fn velocity(last: Option<Last>, at: Point, time_s: f64) -> Point {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -3,14 +3,12 @@
 //! A file is a `tar` archive compressed with `gzip`: `payload.json` describes the event, and the
 //! pictures are below `images/`. Something else uploads the files.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
-use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink::{self, DISABLE_SINK, FIRE_AND_FORGET, LastSent, Sent};
 use crate::workflow::values::codec;
-use crate::workflow::values::json::detection_id;
 
 /// Maximum bytes of an event before compression, as the service accepts.
 const MAX_BYTES: usize = 25 << 20;
@@ -41,66 +39,6 @@ const fn text(name: &'static str, about: &'static str) -> Property {
 const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Property {
     Property::optional(name, Shape::Choice(words)).about(about)
 }
-
-const PROPERTIES: &[Property] = &[
-    Property::value("target_directory", Shape::Text)
-        .about("folder of the files, within the folder configured for workflows"),
-    text(
-        "file_name",
-        "name of the file without extension; by default time and id of the event",
-    ),
-    Property::data("input_image", &[Kind::Image])
-        .about("the picture as it came")
-        .or(Or::Null),
-    Property::data("output_image", &[Kind::Image])
-        .about("the picture to show")
-        .or(Or::Null),
-    Property::data("predictions", PREDICTIONS)
-        .about("detections in the original picture")
-        .or(Or::Null),
-    Property::value("event_type", Shape::Choice(EVENT_TYPES)).about("type of the event"),
-    Property::optional("solution", Shape::Text)
-        .about("id of the use case, if the file should contain it")
-        .kinds(&[Kind::RoboflowSolution, Kind::Text]),
-    text("external_id", "id of the event in another system"),
-    word(
-        "qc_result",
-        "of a quality_check: the result",
-        &["pass", "fail"],
-    ),
-    text("location", "of an inventory_count: place of the count"),
-    Property::optional("item_count", INTEGER).about("of an inventory_count: the count"),
-    text("item_type", "of an inventory_count: kind of item"),
-    text("alert_type", "of a safety_alert: kind of alert"),
-    word(
-        "severity",
-        "of a safety_alert: the severity",
-        &["low", "medium", "high"],
-    ),
-    text("alert_description", "of a safety_alert: what happened"),
-    text("custom_value", "of a custom event: its value"),
-    text(
-        "related_event_id",
-        "of operator_feedback: the related event",
-    ),
-    word(
-        "feedback",
-        "of operator_feedback: the text",
-        &["correct", "incorrect", "inconclusive"],
-    ),
-    Property::value_or("custom_metadata", Shape::Dict, Or::EmptyDict)
-        .about("further data, by name")
-        .entries_only(),
-    FIRE_AND_FORGET,
-    DISABLE_SINK,
-    Property::value_or(
-        "cooldown_seconds",
-        Shape::Number(0.0, f64::INFINITY),
-        Or::Int(1),
-    )
-    .about("minimum seconds between two events")
-    .kinds(&[Kind::Integer, Kind::Float]),
-];
 
 /// Data of each event type: name in the file, and property.
 const DATA: &[(&str, &[(&str, &str)])] = &[
@@ -143,7 +81,54 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/vision_event_bundle@v1",
     summary: "Writes an event with its pictures to a file on this machine, in the format of \
               Roboflow's event service.",
-    properties: PROPERTIES,
+    properties: &[
+        Property::value("target_directory", Shape::Text)
+            .about("folder of the files, within the folder configured for workflows"),
+        text(
+            "file_name",
+            "name of the file without extension; by default time and id of the event",
+        ),
+        Property::optional_data("input_image", &[Kind::Image]).about("the picture as it came"),
+        Property::optional_data("output_image", &[Kind::Image]).about("the picture to show"),
+        Property::optional_data("predictions", PREDICTIONS)
+            .about("detections in the original picture"),
+        Property::value("event_type", Shape::Choice(EVENT_TYPES)).about("type of the event"),
+        Property::optional("solution", Shape::Text)
+            .about("id of the use case, if the file should contain it")
+            .kinds(&[Kind::RoboflowSolution, Kind::Text]),
+        text("external_id", "id of the event in another system"),
+        word(
+            "qc_result",
+            "of a quality_check: the result",
+            &["pass", "fail"],
+        ),
+        text("location", "of an inventory_count: place of the count"),
+        Property::optional("item_count", INTEGER).about("of an inventory_count: the count"),
+        text("item_type", "of an inventory_count: kind of item"),
+        text("alert_type", "of a safety_alert: kind of alert"),
+        word(
+            "severity",
+            "of a safety_alert: the severity",
+            &["low", "medium", "high"],
+        ),
+        text("alert_description", "of a safety_alert: what happened"),
+        text("custom_value", "of a custom event: its value"),
+        text(
+            "related_event_id",
+            "of operator_feedback: the related event",
+        ),
+        word(
+            "feedback",
+            "of operator_feedback: the text",
+            &["correct", "incorrect", "inconclusive"],
+        ),
+        Property::dict("custom_metadata").about("further data, by name"),
+        FIRE_AND_FORGET,
+        DISABLE_SINK,
+        Property::value_or("cooldown_seconds", NOT_NEGATIVE, Or::Int(1))
+            .about("minimum seconds between two events")
+            .kinds(&[Kind::Integer, Kind::Float]),
+    ],
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
         Output::new("throttling_status", &[Kind::Boolean]),
@@ -151,29 +136,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("bundle_path", &[Kind::Text]),
         Output::new("message", &[Kind::Text]),
     ],
-    build: |_| Ok(stateful_instance(EventSink)),
+    build: |_| Ok(stateful(send)),
     ..sink::BASE
 }];
 
-/// An event ready to be written.
 struct Event {
     id: String,
     bundle: FileBundle,
 }
 
-struct EventSink;
-
-impl Stateful for EventSink {
-    type State = LastSent;
-
-    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        send(call, last)
-    }
-}
-
-fn send(call: &mut Call<'_>, last: &mut LastSent) -> Result<(), String> {
-    call.put(2, "");
-    call.put(3, "");
+fn send(last: &mut LastSent, call: &mut Call<'_>) -> Result<(), String> {
     let mut made = None;
     let sent = sink::send(call, last, "events", |call| {
         let Event { id, bundle } = event(call)?;
@@ -181,14 +153,11 @@ fn send(call: &mut Call<'_>, last: &mut LastSent) -> Result<(), String> {
         made = Some((id, format!("{folder}/{}", bundle.name)));
         Ok(Ok(Effect::Bundle(bundle)))
     })?;
-    if let Some((id, path)) = made.filter(|_| sent == Sent::Queued) {
-        call.put(2, id);
-        call.put(3, path);
-    }
-    call.put(0, matches!(sent, Sent::Refused(_)));
-    call.put(1, sent == Sent::CoolingDown);
-    call.put(4, sent.message());
-    Ok(())
+    let made = made.filter(|_| sent == Sent::Queued);
+    let (id, path): (String, String) = made.unwrap_or_default();
+    let is_refused = matches!(sent, Sent::Refused(_));
+    let is_cooling = sent == Sent::CoolingDown;
+    call.finish_all((is_refused, is_cooling, id, path, sent.message()))
 }
 
 /// Text of an optional property; `None` if it is empty.
@@ -369,6 +338,5 @@ fn classifications(prediction: &Json) -> Vec<Json> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 #[path = "vision_event_bundle/tests.rs"]
 mod tests;

@@ -1,11 +1,10 @@
 //! Parses classes from the answer of a vision-language model.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, json};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
-use crate::workflow::values::json::detection_id;
 
 const CLASSES: Property = Property::value("classes", Shape::Texts(0))
     .about("the possible classes, in the order of their ids");
@@ -158,7 +157,6 @@ fn several(said: &Json, classes: &[String]) -> Option<Entries> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

@@ -1,23 +1,14 @@
 //! Parses boxes from the answer of a vision-language model.
 
 use md5::{Digest, Md5};
-use serde_json::Value as Json;
-use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
-use crate::workflow::values::json::detection_id;
 
 const CLASSES: Property = Property::value("classes", Shape::Texts(0))
     .about("the possible classes, in the order of their ids; florence-2 needs none")
     .nullable();
-const MODEL_TYPE: Property = Property::literal(
-    "model_type",
-    Shape::Choice(&["google-gemini", "anthropic-claude", "florence-2"]),
-)
-.about("the model, which defines the notation of boxes");
 const TASK_TYPE: Property = Property::literal(
     "task_type",
     Shape::Choice(&[
@@ -30,21 +21,6 @@ const TASK_TYPE: Property = Property::literal(
     ]),
 )
 .about("the task given to the model");
-const MODEL_TYPE_V2: Property = Property::literal(
-    "model_type",
-    Shape::Choice(&[
-        "openai",
-        "google-gemini",
-        "anthropic-claude",
-        "spacexai",
-        "qwen",
-        "muse",
-        "zai",
-        "zai-flash",
-        "florence-2",
-    ]),
-)
-.about("the model, which defines the notation of boxes");
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_detector@v1",
     summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of \
@@ -53,7 +29,11 @@ const V1: Manifest = Manifest {
         llm_json::IMAGE,
         llm_json::VLM_OUTPUT,
         CLASSES,
-        MODEL_TYPE,
+        Property::literal(
+            "model_type",
+            Shape::Choice(&["google-gemini", "anthropic-claude", "florence-2"]),
+        )
+        .about("the model, which defines the notation of boxes"),
         TASK_TYPE,
     ],
     outputs: &[
@@ -72,7 +52,21 @@ pub(super) const BLOCKS: &[Manifest] = &[
             llm_json::IMAGE,
             llm_json::VLM_OUTPUT,
             CLASSES,
-            MODEL_TYPE_V2,
+            Property::literal(
+                "model_type",
+                Shape::Choice(&[
+                    "openai",
+                    "google-gemini",
+                    "anthropic-claude",
+                    "spacexai",
+                    "qwen",
+                    "muse",
+                    "zai",
+                    "zai-flash",
+                    "florence-2",
+                ]),
+            )
+            .about("the model, which defines the notation of boxes"),
             TASK_TYPE,
         ],
         outputs: &[
@@ -275,7 +269,6 @@ impl Read {
                 part(y2, h, height),
             ])
         };
-        let or = |corners: Option<Corners>, other: Corners| corners.unwrap_or(other);
         match self.notation {
             Notation::Gemini => match (entry.get("box_2d"), list("box_2d"), sides()) {
                 (Some(_), Some([y1, x1, y2, x2]), _) => Corners::At([
@@ -296,18 +289,12 @@ impl Read {
                 }
                 _ => Corners::Wrong,
             },
-            Notation::Percent => or(
-                list("box_2d").map(|c| scaled(c, [100.0; 2])),
-                Corners::Wrong,
-            ),
-            Notation::Qwen => or(
-                BOXES
-                    .iter()
-                    .find_map(|key| list(key))
-                    .map(|c| scaled(c, [1000.0; 2])),
-                Corners::PassedOver,
-            ),
-            Notation::Muse => or(sides().map(|c| scaled(c, [1000.0; 2])), Corners::PassedOver),
+            Notation::Percent => list("box_2d").map_or(Corners::Wrong, |c| scaled(c, [100.0; 2])),
+            Notation::Qwen => {
+                let found = BOXES.iter().find_map(|key| list(key));
+                found.map_or(Corners::PassedOver, |c| scaled(c, [1000.0; 2]))
+            }
+            Notation::Muse => sides().map_or(Corners::PassedOver, |c| scaled(c, [1000.0; 2])),
             Notation::Florence => Corners::Wrong,
         }
     }
@@ -421,6 +408,5 @@ fn md5_number(name: &str) -> i64 {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 #[path = "vlm_as_detector/tests.rs"]
 mod tests;

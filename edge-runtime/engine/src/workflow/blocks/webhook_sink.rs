@@ -1,7 +1,6 @@
 //! Makes HTTP requests.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
@@ -17,6 +16,19 @@ const METHODS: [(&str, HttpMethod); 3] = [
     ("PUT", HttpMethod::Put),
 ];
 
+/// Kinds of values in a query or a header.
+const PLAIN: &[Kind] = &[
+    Kind::Text,
+    Kind::Integer,
+    Kind::Float,
+    Kind::RoboflowModelId,
+    Kind::RoboflowProject,
+    Kind::RoboflowApiKey,
+    Kind::FloatZeroToOne,
+    Kind::Boolean,
+    Kind::TopClass,
+];
+
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/webhook_sink@v1",
     summary: "Sends an HTTP request with values of the workflow: as query, JSON, form or files.",
@@ -24,54 +36,26 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("url", Shape::Text).about("address of the request"),
         Property::literal("method", Shape::Choice(&names_of(&METHODS)))
             .about("method of the request"),
-        Property::value_or("query_parameters", Shape::Dict, Or::EmptyDict)
+        Property::dict("query_parameters")
             .about("parameters of the query")
-            .kinds(&[
-                Kind::Text,
-                Kind::Integer,
-                Kind::Float,
-                Kind::RoboflowModelId,
-                Kind::RoboflowProject,
-                Kind::RoboflowApiKey,
-                Kind::FloatZeroToOne,
-                Kind::ListOfValues,
-                Kind::Boolean,
-                Kind::TopClass,
-            ])
-            .entries_only(),
-        Property::value_or("headers", Shape::Dict, Or::EmptyDict)
+            .kinds(PLAIN)
+            .and_kind(Kind::ListOfValues),
+        Property::dict("headers")
             .about("headers of the request, which may be secrets")
-            .kinds(&[
-                Kind::Text,
-                Kind::Integer,
-                Kind::Float,
-                Kind::RoboflowModelId,
-                Kind::RoboflowProject,
-                Kind::RoboflowApiKey,
-                Kind::FloatZeroToOne,
-                Kind::Boolean,
-                Kind::TopClass,
-                // An extension of the peer's block: a token may be a secret.
-                Kind::Secret,
-            ])
-            .entries_only(),
-        Property::value_or("json_payload", Shape::Dict, Or::EmptyDict)
-            .about("values to send as JSON")
-            .entries_only(),
+            .kinds(PLAIN)
+            // An extension of the peer's block: a token may be a secret.
+            .and_kind(Kind::Secret),
+        Property::dict("json_payload").about("values to send as JSON"),
         named_operations(
             "json_payload_operations",
             "operations to apply to the JSON values first",
         ),
-        Property::value_or("multi_part_encoded_files", Shape::Dict, Or::EmptyDict)
-            .about("files to send, by field name")
-            .entries_only(),
+        Property::dict("multi_part_encoded_files").about("files to send, by field name"),
         named_operations(
             "multi_part_encoded_files_operations",
             "operations to apply to files first",
         ),
-        Property::value_or("form_data", Shape::Dict, Or::EmptyDict)
-            .about("fields of a form")
-            .entries_only(),
+        Property::dict("form_data").about("fields of a form"),
         named_operations(
             "form_data_operations",
             "operations to apply to fields first",
@@ -104,8 +88,7 @@ impl Stateful for Webhook {
         let sent = sink::send(call, last, "webhooks", |call| {
             Ok(Ok(Effect::Http(self.request(call)?)))
         })?;
-        sent.put(call);
-        Ok(())
+        sent.put(call)
     }
 }
 
@@ -190,7 +173,6 @@ fn changed(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

@@ -29,7 +29,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::of("model")
 }];
 
-/// Model of a version.
 fn named(version: &str) -> String {
     format!("yolo_world/{version}")
 }
@@ -53,8 +52,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let mut found = call.host.detect(&request)?;
     limit(&mut found, &request, true);
     image.stamp(&mut found);
-    call.put(0, found);
-    Ok(())
+    call.finish(found)
 }
 
 /// The descriptions, none of them empty.
@@ -69,7 +67,6 @@ fn names(call: &Call<'_>) -> Result<Vec<String>, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::{Value as Json, json};
 

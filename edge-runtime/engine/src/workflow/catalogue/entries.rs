@@ -127,10 +127,8 @@ pub fn why_unsupported(r#type: &str) -> Option<UnsupportedFamily> {
     })
 }
 
-/// Support of a family of the language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FamilyState {
-    /// Supported in these versions.
     Supported(Vec<&'static str>),
     /// Replaced by the steps of its definition, without a block.
     Inlined,

@@ -16,7 +16,6 @@ pub enum Takes {
 }
 
 /// Returns the ways to give the property with this schema, in the schema's order.
-#[must_use]
 pub fn takes(schema: &Json) -> Vec<Takes> {
     match schema["anyOf"].as_array() {
         Some(any) => any.iter().filter_map(way).collect(),
@@ -51,7 +50,6 @@ fn way(schema: &Json) -> Option<Takes> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use serde_json::json;
 

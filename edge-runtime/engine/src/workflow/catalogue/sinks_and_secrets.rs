@@ -33,7 +33,6 @@ pub fn is_sink(r#type: &str) -> bool {
 
 /// Replaces each secret in a definition by the result of `mask`. Also takes a pipeline
 /// specification, in which `parameters` may fill such properties.
-#[must_use]
 pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
     Masking {
         origins: Origins::from_definition(definition),
@@ -276,7 +275,6 @@ impl Masking<'_> {
         }
     }
 
-    /// Masks an input's value.
     fn input(&mut self, name: &str, value: &Json) -> Json {
         let is_address = value.as_str().is_some_and(|text| text.contains("://"));
         let is_part = self.origins.parts.inputs.contains(name);

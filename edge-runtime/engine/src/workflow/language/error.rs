@@ -41,7 +41,6 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Makes a problem of this class.
     pub(crate) fn problem(self, message: impl Into<String>) -> Problem {
         Problem(Box::new(WorkflowError {
             class: self.to_string(),

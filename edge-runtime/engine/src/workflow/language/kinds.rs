@@ -11,8 +11,6 @@ macro_rules! kinds {
         impl Kind {
             pub const ALL: &'static [Kind] = &[$(Kind::$variant),+];
 
-            /// Name of the kind in definitions.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Kind::$variant => $name),+ }
             }
@@ -89,12 +87,10 @@ impl KindSet {
         Self(bits)
     }
 
-    #[must_use]
     pub const fn has(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u64) != 0
     }
 
-    /// Returns the union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -102,12 +98,10 @@ impl KindSet {
 
     /// Returns whether data of these kinds may flow where `accepted` is declared: one side has the
     /// wildcard, or they share a kind.
-    #[must_use]
     pub const fn fits(self, accepted: Self) -> bool {
         self.has(Kind::Any) || accepted.has(Kind::Any) || self.0 & accepted.0 != 0
     }
 
-    #[must_use]
     pub fn names(self) -> Vec<String> {
         Kind::ALL
             .iter()

@@ -99,7 +99,6 @@ pub(crate) fn canonical(name: &str) -> &str {
     find(name).map_or(name, |known| known.name)
 }
 
-/// Returns the aliases of a canonical name.
 pub(crate) fn aliases(canonical: &str) -> &'static [&'static str] {
     find(canonical).map_or(&[], |known| &known.aliases)
 }

@@ -34,10 +34,6 @@ pub(crate) struct Checked {
     pub(crate) flow: Vec<Flow>,
 }
 
-/// Checks a document.
-///
-/// # Errors
-/// All errors.
 pub(crate) fn check(document: &Json) -> Result<Checked, Vec<WorkflowError>> {
     let mut problems = Problems::default();
     let inlined = match subworkflow::inline(document, &mut problems) {

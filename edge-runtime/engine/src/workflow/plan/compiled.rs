@@ -19,7 +19,6 @@ use crate::workflow::language::kinds::KindSet;
 use crate::workflow::language::selector::Selector;
 use crate::workflow::values::value::Value;
 
-/// Number of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub(crate) usize);
 
@@ -82,7 +81,6 @@ pub(crate) enum ShapeOf {
     Branch(usize),
 }
 
-/// Source of the value of a property.
 #[derive(Debug)]
 pub(crate) enum Source {
     Const(Value),
@@ -149,7 +147,6 @@ fn bad_target(message: String) -> Problem {
 }
 
 impl PlanStep {
-    /// Slot of an output.
     pub(crate) fn slot(&self, output: &str) -> Option<SlotId> {
         place(&self.outputs, output).map(|i| SlotId(self.first_slot + i))
     }
@@ -177,7 +174,6 @@ impl PlanStep {
         })
     }
 
-    /// Builds the block of this step.
     pub(crate) fn build(&self) -> Result<Box<dyn Instance>, String> {
         (self.manifest.build)(&Setup {
             literals: &self.literals,
@@ -304,7 +300,6 @@ impl Compiled {
         ids
     }
 
-    /// Rules declared by the event sinks.
     pub fn sink_rules(&self) -> Vec<RuleSpec> {
         self.steps_of(Role::Sink)
             .filter_map(|step| step.literals.get("rules").cloned())

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{Manifest, Role};
+use crate::workflow::block_api::property::ANY_DETECTIONS;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::plan::compiled::{Compiled, PlanStep, SlotId, Source};
@@ -159,7 +160,7 @@ impl Compiled {
     /// Returns whether every class comes from a model: no step renames classes.
     pub fn classes_are_of_models(&self) -> bool {
         self.plan.steps.iter().all(|step| {
-            let boxes = |kinds: KindSet| BOXES.iter().any(|k| kinds.has(*k));
+            let boxes = |kinds: KindSet| ANY_DETECTIONS.iter().any(|k| kinds.has(*k));
             let makes_boxes = step.manifest.outputs.iter().any(|o| boxes(o.kinds));
             (step.manifest.keeps_classes || !makes_boxes) && !renames(&step.literals)
         })
@@ -237,14 +238,6 @@ fn add_slots(source: &Source, slots: &mut BTreeSet<usize>) {
 
 /// Kinds of boxes that hold the text of a code.
 pub(crate) const CODES: [Kind; 2] = [Kind::QrCode, Kind::BarCode];
-
-/// Kinds with bounding boxes.
-pub(crate) const BOXES: [Kind; 4] = [
-    Kind::ObjectDetection,
-    Kind::InstanceSegmentation,
-    Kind::RleInstanceSegmentation,
-    Kind::Keypoints,
-];
 
 /// Returns whether operations of a step rename classes.
 fn renames(literals: &serde_json::Map<String, Json>) -> bool {

@@ -104,7 +104,6 @@ impl Print {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use std::collections::BTreeMap;
 

@@ -14,7 +14,6 @@ use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::selector::Selector;
 use crate::workflow::plan::step::CheckedStep;
 
-/// Origin of one batch level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// The batch of images and other inputs of one run.
@@ -28,12 +27,10 @@ pub(crate) enum Origin {
 /// Lineage of a value; its length is the depth.
 pub(crate) type Lineage = Vec<Origin>;
 
-/// Data flow of one step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flow {
     /// Lineage of the elements on which the step runs.
     pub(crate) exec: Lineage,
-    /// Lineage of its outputs.
     pub(crate) out: Lineage,
     /// Depth as the peer reports it: a property that takes a whole batch counts one level even for
     /// single values.
@@ -51,10 +48,8 @@ pub(crate) fn of_input(index: usize, input: &Input) -> Lineage {
         .collect()
 }
 
-/// Follows the data through the steps, given in topological order.
-///
-/// # Errors
-/// All steps whose inputs don't fit together, except those that depend on such a step.
+/// Follows the data through the steps, given in topological order. Fails with all steps whose
+/// inputs don't fit together, except those that depend on such a step.
 pub(crate) fn analyse(inputs: &[Input], steps: &[CheckedStep]) -> Result<Vec<Flow>, Problems> {
     let mut problems = Problems::default();
     let of_inputs: BTreeMap<&str, Lineage> = inputs

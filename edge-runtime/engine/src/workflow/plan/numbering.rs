@@ -162,7 +162,6 @@ impl<'a> Numbers<'a> {
         (numbers, branches)
     }
 
-    /// Returns the slot that a data selector refers to.
     fn slot(&self, selector: &Selector) -> Option<usize> {
         match selector {
             Selector::Input(name) => self.of_input.get(name.as_str()).copied(),

@@ -34,14 +34,12 @@ pub(crate) struct CheckedStep {
     pub(crate) like_selectors: Vec<&'static str>,
 }
 
-/// Value of a property.
 #[derive(Debug, Clone)]
 pub(crate) enum ArgValue {
     Literal(Value),
     Ref(Selector),
     List(Vec<ArgValue>),
     Dict(Vec<(Arc<str>, ArgValue)>),
-    /// Names of the steps of one branch.
     Steps(Vec<String>),
     /// One branch per key.
     Cases(Vec<(Arc<str>, String)>),

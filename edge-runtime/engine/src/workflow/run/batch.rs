@@ -17,7 +17,6 @@ use crate::workflow::plan::compiled::PlanInput;
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;
 
-/// Input of a batch run.
 #[derive(Debug, Clone)]
 pub enum RuntimeInput {
     /// One value for all elements.

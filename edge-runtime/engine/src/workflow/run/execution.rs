@@ -24,10 +24,8 @@ use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;
 
-/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunReport {
-    /// Failures, one per element.
     pub errors: Vec<StepFailure>,
     /// Steps that ran on no element because of a decision or a missing input. The list is reused by
     /// the next run once the report is dropped.
@@ -38,9 +36,7 @@ pub struct Execution {
     pub(crate) plan: Arc<WorkflowPlan>,
     pub(crate) blocks: Vec<Box<dyn Instance>>,
     pub(crate) memory: Memory,
-    /// Bundles of each step.
     bundles: Vec<Bundles>,
-    /// Panics of each step.
     panics: Vec<Panics>,
     /// The list in the last report.
     skipped: Arc<Vec<Arc<str>>>,

@@ -12,11 +12,11 @@ use serde_json::Value as Json;
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowError;
 
-use crate::workflow::block_api::property::{DETECTIONS, Property};
+use crate::workflow::block_api::property::{ANY_DETECTIONS, Property};
 use crate::workflow::block_api::shape::Shape;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::error::ErrorClass;
-use crate::workflow::language::kinds::{Kind, KindSet};
+use crate::workflow::language::kinds::KindSet;
 use crate::workflow::plan::compiled::{Compiled, PlanInput, PlanStep, Source};
 use crate::workflow::plan::step::takes;
 use crate::workflow::run::batch::RuntimeInput;
@@ -150,7 +150,6 @@ impl Compiled {
     }
 }
 
-/// A parameter with an invalid value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidParameter {
     pub input: String,
@@ -181,7 +180,7 @@ fn parameter(
     kinds: KindSet,
     budget: &mut PixelBudget,
 ) -> Result<RuntimeInput, String> {
-    let mut of_boxes = DETECTIONS.iter().chain(&[Kind::RleInstanceSegmentation]);
+    let mut of_boxes = ANY_DETECTIONS.iter();
     let are_detections = json.get("predictions").is_some() && of_boxes.any(|kind| kinds.has(*kind));
     match value(name, json, kinds, budget) {
         Err(why) if are_detections => Err(why),
@@ -231,5 +230,4 @@ fn nested(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests;

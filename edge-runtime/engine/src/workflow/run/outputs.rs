@@ -44,10 +44,7 @@ impl Execution {
     }
 
     pub fn text(&self, slot: SlotId) -> Option<&str> {
-        match self.value(slot)? {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        self.value(slot)?.as_str()
     }
 
     pub fn boolean(&self, slot: SlotId) -> Option<bool> {

@@ -38,7 +38,6 @@ pub struct Recording {
     frames: Vec<Vec<[f64; 6]>>,
 }
 
-/// Result of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     /// One object per frame: `frame` (from 1); of the first line `count_in` and `count_out`; of the
@@ -190,7 +189,6 @@ pub struct Player<'a> {
     run: Execution,
 }
 
-/// A frame ready to be played.
 #[derive(Debug)]
 pub struct Frame {
     image: ImageValue,

@@ -32,7 +32,6 @@ const OVERHEAD: usize = 1 << 10;
 /// Maximum overhead around each part.
 const OVERHEAD_PER_PART: usize = 128;
 
-/// A saved state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Saved {
     /// The bytes for [`Execution::restore`].
@@ -63,12 +62,10 @@ impl Restart {
     }
 }
 
-/// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
     /// Time of the last frame before the save.
     pub now: Duration,
-    /// Steps that restart.
     pub restarted: Vec<Restart>,
     /// Whether a tracker is among them, which gives out its track ids again.
     pub track_ids_restart: bool,
@@ -76,7 +73,6 @@ pub struct Restored {
 
 impl Restored {
     /// Returns whether the step of this name restarts.
-    #[must_use]
     pub fn is_restarted(&self, step: &str) -> bool {
         let what = Restart::what_of(step);
         self.restarted.iter().any(|restart| restart.what == what)
@@ -101,14 +97,12 @@ struct Document {
     now: Duration,
     /// The last number used for an identity or a random number.
     last_id: u64,
-    /// Values of the cache blocks.
     shared: Vec<SharedValue>,
     #[serde(default)]
     cooldowns: Vec<SharedValue>,
     steps: Vec<StepState>,
 }
 
-/// A value shared by steps.
 #[derive(Serialize, Deserialize)]
 struct SharedValue {
     place: Arc<str>,

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::workflow::block_api::block::{Block, Instance};
+use crate::workflow::block_api::block::Instance;
 use crate::workflow::block_api::call::{Call, Declarations};
 use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::manifest::Depth;
@@ -22,7 +22,6 @@ use super::bundles::Bundles;
 use super::memory::Memory;
 use super::panics::Panics;
 
-/// A step that failed on an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFailure {
     pub step: String,
@@ -31,19 +30,11 @@ pub struct StepFailure {
     pub calls: usize,
 }
 
-/// Replaces a block that can't be built, which compilation excludes.
-struct Broken(String);
-
-impl Block for Broken {
-    fn run(&self, _: &mut Call<'_>) -> Result<(), String> {
-        Err(self.0.clone())
-    }
-}
-
-/// Builds the block of a step.
+/// Builds the block of a step; one that can't be built, which compilation excludes, always fails.
 pub(super) fn instance(step: &PlanStep) -> Box<dyn Instance> {
-    let made = step.build();
-    made.unwrap_or_else(|error| Box::new(Broken(error)))
+    step.build().unwrap_or_else(|error| {
+        Box::new(move |_: &mut Call<'_>| -> Result<(), String> { Err(error.clone()) })
+    })
 }
 
 /// Declarations of the properties of a step.

@@ -1,8 +1,6 @@
 //! Tests of the whole language: small definitions, the peer's verdicts where available, random
 //! definitions.
 
-#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
-
 pub(super) mod bench;
 pub(super) mod blocks;
 mod conformance;

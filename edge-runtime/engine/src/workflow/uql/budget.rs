@@ -24,10 +24,7 @@ impl Budget {
     /// Units of a whole evaluation, about a thousand times the cost of 300 boxes.
     pub(crate) const WHOLE: usize = 1 << 20;
 
-    /// Takes `units` off.
-    ///
-    /// # Errors
-    /// If fewer are left.
+    /// Takes `units` off. Fails if fewer are left.
     pub(super) fn charge(&self, units: usize) -> Result<(), String> {
         match self.0.get().checked_sub(units) {
             Some(left) => {
@@ -42,10 +39,7 @@ impl Budget {
         }
     }
 
-    /// Takes off the size of a value as text.
-    ///
-    /// # Errors
-    /// If fewer units are left.
+    /// Takes off the size of a value as text. Fails if fewer units are left.
     pub(super) fn charge_value(&self, value: &Value) -> Result<(), String> {
         self.charge(1)?;
         match value {
@@ -72,7 +66,6 @@ impl Budget {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
 

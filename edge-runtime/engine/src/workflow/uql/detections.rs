@@ -127,7 +127,6 @@ fn map(all: &Detections, change: impl Fn(&BBox) -> BBox) -> Detections {
     out
 }
 
-/// Moves all boxes.
 pub(super) fn shift(all: &Detections, dx: f64, dy: f64) -> Detections {
     map(all, |b| b.moved(dx, dy))
 }

@@ -10,7 +10,6 @@ use crate::workflow::values::value::Value;
 /// The names that a chain may refer to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Env<'a> {
-    /// Parameters of the step.
     pub(crate) parameters: &'a Value,
     /// The current element, called `_`.
     pub(crate) element: &'a Value,

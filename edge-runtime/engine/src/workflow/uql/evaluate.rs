@@ -33,10 +33,8 @@ pub(crate) fn apply(chain: &Chain, value: Value, env: &Env<'_>) -> Result<Value,
     })
 }
 
-/// Applies named chains to the entries of a dictionary.
-///
-/// # Errors
-/// If an operation does not fit its value, or `what` lacks an entry.
+/// Applies named chains to the entries of a dictionary. Fails if an operation does not fit its
+/// value, or `what` lacks an entry.
 pub(crate) fn apply_named(
     chains: &BTreeMap<String, Chain>,
     data: &mut Value,

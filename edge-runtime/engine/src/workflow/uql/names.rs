@@ -11,15 +11,11 @@ use super::grammar::{Binary, DetectionProperty, Unary};
 /// Names that statements and operations on detections take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationNames {
-    /// Comparators of a `BinaryStatement`.
     pub comparators: &'static [&'static str],
-    /// Operators of a `UnaryStatement`.
     pub operators: &'static [&'static str],
-    /// Properties of a detection.
     pub detection_properties: &'static [&'static str],
 }
 
-/// Returns the names of the grammar.
 pub fn operation_names() -> OperationNames {
     OperationNames {
         comparators: variants::<Binary>(),

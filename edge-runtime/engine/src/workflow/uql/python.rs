@@ -42,10 +42,8 @@ pub(super) fn truthy(v: &Value) -> bool {
     }
 }
 
-/// Orders two numbers, texts or lists; `None` if one is not a number.
-///
-/// # Errors
-/// If values of these types have no order.
+/// Orders two numbers, texts or lists; `None` if one is not a number. Fails if values of these
+/// types have no order.
 pub(super) fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, String> {
     match (left, right) {
         (Value::Text(a), Value::Text(b)) => Ok(Some(a.cmp(b))),

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder, ImageFormat};
+use watchkeeper_vision::imaging;
 use watchkeeper_vision::jpeg::encode_bytes;
 use watchkeeper_vision::picture_file::{self, PictureFile};
 
@@ -66,18 +67,11 @@ fn decode_within(bytes: &[u8], budget: &mut u64) -> Result<Arc<RgbPixels>, Strin
     let size = file.size().into();
     reserve_pixels("picture", size, budget, picture_file::MAX_PIXELS)?;
     let picture = file.decode().map_err(|e| e.to_string())?;
-    Ok(Arc::new(RgbPixels {
-        width: picture.width(),
-        height: picture.height(),
-        data: picture.into_raw(),
-    }))
+    Ok(Arc::new(imaging::pixels(picture)))
 }
 
 /// Takes the pixels of `what`, a picture or a mask, from the budget of its request, which begins
-/// with `max`.
-///
-/// # Errors
-/// If fewer are left.
+/// with `max`. Fails if fewer are left.
 pub(crate) fn reserve_pixels(
     what: &str,
     [width, height]: [u32; 2],
@@ -121,7 +115,6 @@ pub fn is_picture(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::{RgbPixels, decode, from_base64, jpeg, picture, png, to_base64};
 

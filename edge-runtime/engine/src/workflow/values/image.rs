@@ -18,7 +18,6 @@ pub trait Pixels: fmt::Debug + Send + Sync {
     /// Returns the picture as packed RGB; a second call is cheap.
     fn rgb(&self) -> Arc<RgbPixels>;
 
-    /// Returns a copy to draw on.
     fn copy(&self) -> RgbPixels {
         RgbPixels::clone(&self.rgb())
     }

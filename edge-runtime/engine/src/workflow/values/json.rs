@@ -10,7 +10,6 @@ use crate::workflow::values::codec;
 use crate::workflow::values::image::{ImageValue, VideoMeta};
 use crate::workflow::values::value::Value;
 
-/// How pictures are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pictures {
     /// By size only; no pixel is converted.

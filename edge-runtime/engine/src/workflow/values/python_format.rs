@@ -13,10 +13,8 @@ const MAX_NUMBER: usize = 10_000;
 /// Maximum nesting of fields in the specification of another field, as in Python.
 const MAX_DEPTH: u8 = 2;
 
-/// Fills the fields of a template; `value` returns the value of a name.
-///
-/// # Errors
-/// If the template is invalid, or a value does not fit its specification.
+/// Fills the fields of a template; `value` returns the value of a name. Fails if the template is
+/// invalid, or a value does not fit its specification.
 pub(crate) fn format(
     template: &str,
     value: &dyn Fn(&str) -> Option<Value>,

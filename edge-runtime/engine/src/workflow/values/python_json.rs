@@ -76,7 +76,6 @@ fn ordered(map: &Map<String, Json>, detections: bool) -> Vec<(&String, &Json)> {
     members
 }
 
-/// Writes quoted text in ASCII.
 fn quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

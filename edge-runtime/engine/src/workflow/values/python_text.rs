@@ -58,7 +58,6 @@ pub(crate) fn python_float(f: f64) -> String {
     }
 }
 
-/// Quotes text as Python does.
 fn python_quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'

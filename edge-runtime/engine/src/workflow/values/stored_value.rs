@@ -127,7 +127,7 @@ fn bytes_of_detections(all: &Detections) -> usize {
 
 fn bytes_of_extra(extra: &Extra) -> usize {
     let mask = match extra.mask.as_deref() {
-        Some(Mask::Bitmap(bitmap)) => bitmap.size().iter().product(),
+        Some(Mask::Bitmap(bitmap)) => bitmap.size().iter().map(|n| *n as usize).product(),
         Some(Mask::Polygon(points)) => size_of_val(points.as_slice()),
         None => 0,
     };

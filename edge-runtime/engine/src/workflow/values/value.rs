@@ -24,7 +24,6 @@ pub enum Value {
     List(Arc<Vec<Value>>),
     /// A dictionary, sorted by key.
     Dict(Arc<BTreeMap<Arc<str>, Value>>),
-    /// The detections of one picture.
     Detections(Arc<Detections>),
     /// One of the detections, inside the query language.
     Detection(Arc<Detections>, usize),
@@ -263,10 +262,8 @@ impl Value {
         self.as_list()?.iter().map(Self::as_point).collect()
     }
 
-    /// Returns the polygon of `[[x, y], …]`, or those of a list of polygons.
-    ///
-    /// # Errors
-    /// If there is no polygon, or one has fewer than three points.
+    /// Returns the polygon of `[[x, y], …]`, or those of a list of polygons. Fails if there is no
+    /// polygon, or one has fewer than three points.
     pub(crate) fn as_polygons(&self) -> Result<Vec<Vec<Point>>, String> {
         let wrong = || "a zone is a list of at least three points [x, y], or a list of such lists";
         let list = match self.as_points() {

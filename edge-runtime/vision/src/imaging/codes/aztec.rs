@@ -4,7 +4,6 @@
 
 use rxing::common::BitMatrix;
 
-/// Most squares of a picture.
 const MAX_SQUARES: usize = 8;
 
 /// Rings around the middle that are compared; the smallest codes have four.

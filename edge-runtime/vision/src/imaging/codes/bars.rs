@@ -79,7 +79,6 @@ pub(super) fn codes(grey: &GrayImage) -> Vec<Code> {
     votes.codes(grey)
 }
 
-/// Reading of one line.
 #[derive(Debug, Clone)]
 struct Reading {
     format: BarcodeFormat,
@@ -256,7 +255,6 @@ struct Votes {
 }
 
 impl Votes {
-    /// Counts the readings of one line.
     fn count(&mut self, readings: Vec<Reading>) {
         self.lines += 1;
         for reading in readings {

@@ -20,7 +20,6 @@ use crate::outline;
 
 type Bitmap = BinaryBitmap<HybridBinarizer<Luma8LuminanceSource>>;
 
-/// Reads the QR codes of a picture.
 pub(super) fn qr_codes(grey: &GrayImage) -> Vec<Code> {
     read(
         bitmap(grey).as_mut(),

@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::geometry::BBox;
 
-/// A decoded code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
     pub text: String,

@@ -121,10 +121,8 @@ fn light(grey: &GrayImage, line: &Line) -> Vec<f32> {
     let pixel = |at: usize| f32::from(raw.get(at).copied().unwrap_or(0));
     let sample = |i: usize| {
         let place = line.at(i as f64);
-        let (x, y) = (
-            (place.x as f32).clamp(0.0, right),
-            (place.y as f32).clamp(0.0, bottom),
-        );
+        let x = (place.x as f32).clamp(0.0, right);
+        let y = (place.y as f32).clamp(0.0, bottom);
         // Not `fract`, which is a call on a processor without SSE4.1.
         let (column, row) = (x as usize, y as usize);
         let (dx, dy) = (x - column as f32, y - row as f32);
@@ -267,7 +265,6 @@ impl Runs {
         self.width(run) > BREAK * near
     }
 
-    /// The samples from the first to the last quiet zone in these runs.
     fn between_quiet_zones(
         &self,
         first: usize,

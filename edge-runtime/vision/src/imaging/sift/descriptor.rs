@@ -7,7 +7,6 @@ use super::field::{Field, real, signed, whole};
 
 /// Histogram of gradients: 4×4 cells of 8 directions.
 pub type Descriptor = [u8; 128];
-/// Bins of the orientation histogram.
 const BINS: usize = 36;
 /// Radius of the orientation window and its Gaussian, in blurs of the layer.
 const ORIENTATION_RADIUS: f32 = 4.5;

@@ -8,7 +8,6 @@ use super::descriptor::{Descriptor, descriptor, directions};
 use super::field::{Field, real, signed, whole};
 use super::keypoint::Keypoint;
 
-/// Layers per octave.
 pub(super) const LAYERS: usize = 3;
 /// Blurred pictures per octave.
 pub(super) const BLURS: usize = LAYERS + 3;

@@ -34,7 +34,6 @@ pub(super) struct Scratch {
     pub(super) newly_lost: Vec<usize>,
     /// Number of matched tracks that were not lost before.
     pub(super) still_tracked: usize,
-    /// Predicted boxes of a round.
     pub(super) predicted: Vec<BBox>,
     pub(super) ids: Vec<TrackId>,
     pub(super) matcher: Matcher,

@@ -73,7 +73,6 @@ impl Round<'_> {
         if overlap.is_finite() { overlap } else { 0.0 }
     }
 
-    /// Continues a track with a box.
     fn see(&mut self, track: usize, b: usize) {
         let span = match self.config.kind {
             SortKind::Oc { span, .. } => span,
@@ -109,10 +108,8 @@ impl Round<'_> {
 
     /// Drops tracks unseen for too long, or unseen before they were confirmed.
     fn expire(&mut self, named_stay: bool) {
-        let (most, proof) = (
-            self.config.most_unseen(),
-            self.config.minimum_consecutive_frames,
-        );
+        let most = self.config.most_unseen();
+        let proof = self.config.minimum_consecutive_frames;
         self.tracks.retain(|t| {
             let has_proved = t.hits >= proof || (named_stay && t.id.is_some());
             f64::from(t.unseen) < most && (has_proved || t.unseen == 0)

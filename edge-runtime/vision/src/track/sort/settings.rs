@@ -33,7 +33,6 @@ pub enum SortKind {
         overlap: f64,
         /// Score from which a box is good.
         good: f64,
-        /// Weight of the direction.
         direction: f64,
         /// Frames over which the direction is measured.
         span: u32,

@@ -78,10 +78,8 @@ pub(crate) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     (color, faint + (strong - faint) * share)
 }
 
-/// Resamples rows of numbers to the pixels of a picture, by bilinear interpolation.
-///
-/// # Errors
-/// If they are not rows of numbers.
+/// Resamples rows of numbers to the pixels of a picture, by bilinear interpolation. Fails if they
+/// are not rows of numbers.
 pub(crate) fn stretched(map: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
     let &[rows, columns] = map.shape() else {
         return Err(format!(

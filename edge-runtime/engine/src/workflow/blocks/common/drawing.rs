@@ -6,15 +6,14 @@
 //! - Labels of a chain are placed together and drawn last, whichever step adds them.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::draw::palette::color_of;
-use watchkeeper_vision::draw::{Canvas, Color, ColorBy, Labels};
-use watchkeeper_vision::mask::Bitmap;
+use watchkeeper_vision::draw::{ColorBy, Labels};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::image::{Pixels, RgbPixels};
+use crate::workflow::block_api::property;
+use crate::workflow::values::image::Pixels;
 
 /// A picture with something drawn on it.
 pub(crate) struct Drawing {
@@ -130,11 +129,7 @@ fn put_ink(call: &mut Call<'_>, ink: Arc<dyn Paint>, holds_pixels: bool) -> Resu
         holds_pixels,
         rendered: OnceLock::new(),
     };
-    call.put(
-        0,
-        Value::Image(Arc::new(image.with_pixels(Arc::new(drawing)))),
-    );
-    Ok(())
+    call.finish(Value::Image(Arc::new(image.with_pixels(Arc::new(drawing)))))
 }
 
 /// Draws each detection of [`PREDICTIONS`] in its colour, scaled to the picture in
@@ -179,9 +174,7 @@ pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
 
 /// First properties of every visualization. Palettes are accepted but not used: our own colours can
 /// be distinguished with any colour vision.
-pub(crate) const IMAGE: Property = Property::data("image", &[Kind::Image])
-    .about("the picture to draw on")
-    .alias(&["images"]);
+pub(crate) const IMAGE: Property = property::IMAGE.about("the picture to draw on");
 pub(crate) const COPY: Property = Property::boolean("copy_image", true)
     .about("kept for compatibility: a picture is never drawn on in place");
 pub(crate) const PREDICTIONS: Property =
@@ -192,7 +185,6 @@ pub(crate) const MASKS: Property = Property::data(
     &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
 )
 .about("what to draw");
-/// Opacity of the colour.
 pub(crate) const OPACITY: Property =
     Property::share("opacity", 0.5).about("how opaque the colour is, 0 to 1");
 pub(crate) const THICKNESS: Property =

@@ -3,12 +3,8 @@
 //! - At most as many tracks as the step's property allows; the oldest is evicted.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
-use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
 
@@ -25,18 +21,23 @@ pub(crate) const BUFFER: Property = Property::integer("lost_track_buffer", 30)
     .about("frames, at 30 a second, for which a lost track is kept")
     .nullable();
 
-/// A number of frames; 0 for a negative one.
-///
-/// # Errors
-/// If it is not a whole number.
-pub(crate) fn frames(call: &Call<'_>, arg: Arg) -> Result<u32, String> {
-    call.clamped(arg, 0..=u32::MAX.into())
+/// The detections that a tracking step follows.
+pub(crate) const fn followed(kinds: &[Kind]) -> Property {
+    Property::data("detections", kinds).about("what to follow")
 }
 
-/// Number of tracks that a step remembers; 0 for a negative number.
-pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
-    let size = setup.literals.get(CACHE_SIZE.name).and_then(Json::as_i64);
-    usize::try_from(size.unwrap_or(USUAL_SIZE)).unwrap_or(0)
+/// Outputs of a tracking step: all boxes, those of new tracks and those of known ones.
+pub(crate) const fn outputs(kinds: &[Kind]) -> [Output; 3] {
+    [
+        Output::new("tracked_detections", kinds),
+        Output::new("new_instances", kinds),
+        Output::new("already_seen_instances", kinds),
+    ]
+}
+
+/// A number of frames; 0 for a negative one. Fails if it is not a whole number.
+pub(crate) fn frames(call: &Call<'_>, arg: Arg) -> Result<u32, String> {
+    call.clamped(arg, 0..=u32::MAX.into())
 }
 
 /// State of one video in a tracking step.
@@ -44,6 +45,20 @@ pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
 pub(crate) struct Video<T> {
     pub(crate) tracker: T,
     pub(crate) instances: Instances,
+}
+
+impl<T> Video<T> {
+    /// The first state of a video; a step without [`CACHE_SIZE`] remembers the usual number, and
+    /// one with a negative number none.
+    pub(crate) fn new(tracker: T, call: &Call<'_>) -> Result<Self, String> {
+        let cache_size = call.named(CACHE_SIZE.name);
+        let size = match call.has(cache_size) {
+            true => call.integer(cache_size)?,
+            false => USUAL_SIZE,
+        };
+        let instances = Instances::new(usize::try_from(size).unwrap_or(0));
+        Ok(Self { tracker, instances })
+    }
 }
 
 /// The latest tracks.
@@ -131,7 +146,6 @@ impl Instances {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::*;
     use crate::workflow::block_api::stateful;

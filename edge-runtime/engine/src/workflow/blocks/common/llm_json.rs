@@ -6,7 +6,6 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::Value as Json;
 
 use crate::workflow::block_api::prelude::*;
 

@@ -3,7 +3,6 @@
 pub(crate) mod barcodes;
 pub(crate) mod color_maps;
 pub(crate) mod drawing;
-pub(crate) mod ink;
 pub(crate) mod instances;
 pub(crate) mod llm_json;
 pub(crate) mod per_video;

@@ -3,9 +3,6 @@
 //! - At most `MAX` states; beyond it, the one used longest ago is evicted.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use crate::workflow::block_api::prelude::*;
 
@@ -83,7 +80,6 @@ impl<T, const MAX: usize> PerVideo<T, MAX> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::{Arc, MAX_VIDEOS, PerVideo};
 

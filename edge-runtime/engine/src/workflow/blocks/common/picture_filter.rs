@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use watchkeeper_vision::imaging::filter::MAX_KERNEL;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::image::RgbPixels;
 
 /// Sizes of a square kernel, in pixels.
 pub(crate) const KERNELS: RangeInclusive<i64> = 1..=MAX_KERNEL as i64;
@@ -25,6 +24,5 @@ pub(crate) fn put(
     change: impl Fn(&RgbPixels) -> RgbPixels + Send + Sync + 'static,
 ) -> Result<(), String> {
     let image = call.image(arg!(BASE.properties, "image"))?;
-    call.put(0, image.changed(image.size(), change));
-    Ok(())
+    call.finish(image.changed(image.size(), change))
 }

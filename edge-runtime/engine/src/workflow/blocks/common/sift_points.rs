@@ -1,27 +1,17 @@
 //! SIFT keypoints as values in the peer's form, and drawn on a picture; see [`imaging::sift`].
 
-use std::sync::Arc;
-
-use watchkeeper_vision::draw::{Canvas, palette};
-use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::draw::palette;
 use watchkeeper_vision::imaging::sift::{self, Descriptor, Keypoint, MAX_PIXELS};
-use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::image::ImageValue;
-use crate::workflow::values::value::Array;
 
 /// Radius of a drawn keypoint and width of its line, in pixels.
 const RADIUS: f64 = 3.0;
 const LINE: f64 = 1.0;
 
-/// Keypoints with their descriptors.
 pub(crate) type Found = Vec<(Keypoint, Descriptor)>;
 
-/// Finds the keypoints of a picture.
-///
-/// # Errors
-/// If the picture is too large.
+/// Finds the keypoints of a picture. Fails if the picture is too large.
 pub(crate) fn find(image: &ImageValue) -> Result<Found, String> {
     let [width, height] = image.size();
     if width as usize * height as usize > MAX_PIXELS {

@@ -3,9 +3,6 @@
 //! - A sink never blocks. It emits an [`Effect`]; the host queues it or refuses, and the step's
 //!   outputs report which.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
 use crate::workflow::block_api::prelude::*;
@@ -21,7 +18,6 @@ pub(crate) const BASE: Manifest = Manifest {
     ..Manifest::of("sink")
 };
 
-/// Outputs of most sinks.
 pub(crate) const OUTPUTS: &[Output] = &[
     Output::new("error_status", &[Kind::Boolean]),
     Output::new("throttling_status", &[Kind::Boolean]),
@@ -47,9 +43,7 @@ pub(crate) const COOLDOWN_SESSION_KEY: Property =
 pub(crate) const MESSAGE: Property = Property::literal("message", Shape::Text)
     .about("text of the message; {{ $parameters.name }} inserts a parameter");
 pub(crate) const MESSAGE_PARAMETERS: Property =
-    Property::value_or("message_parameters", Shape::Dict, Or::EmptyDict)
-        .about("the parameters, by name")
-        .entries_only();
+    Property::dict("message_parameters").about("the parameters, by name");
 pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
     "message_parameters_operations",
     "operations to apply to parameters first",
@@ -68,9 +62,7 @@ pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);
 pub(crate) const CONTENT: Property =
     Property::data("content", &[Kind::Text]).about("what to write");
 pub(crate) const FILE_TYPE: Property =
-    Property::choice("file_type", &["csv", "json", "txt"], "csv")
-        .about("type of the content")
-        .literal_only();
+    Property::literal_one_of("file_type", &["csv", "json", "txt"]).about("type of the content");
 pub(crate) const OUTPUT_MODE: Property = Property::literal(
     "output_mode",
     Shape::Choice(&["append_log", "separate_files"]),
@@ -91,10 +83,8 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
 /// The effect of a step, or why the sink refuses it.
 pub(crate) type EffectOrRefusal = Result<Effect, String>;
 
-/// Builds a sink of messages with its own text. `make` makes the message of its template.
-///
-/// # Errors
-/// If operations of the template do not parse.
+/// Builds a sink of messages with its own text. `make` makes the message of its template. Fails if
+/// operations of the template do not parse.
 pub(crate) fn messenger(
     setup: &Setup<'_>,
     service: &'static str,
@@ -120,16 +110,13 @@ impl Stateful for Messenger {
         send(call, last, self.service, |call| {
             (self.make)(&self.message, call)
         })?
-        .put(call);
-        Ok(())
+        .put(call)
     }
 }
 
 /// Sends one message unless the step is switched off or its cool-down is active. Only a message
-/// that the host queues starts the cool-down; `last` is the state of the step.
-///
-/// # Errors
-/// If a property is invalid, so that there is nothing to send.
+/// that the host queues starts the cool-down; `last` is the state of the step. Fails if a property
+/// is invalid, so that there is nothing to send.
 pub(crate) fn send(
     call: &mut Call<'_>,
     last: &mut LastSent,
@@ -213,7 +200,6 @@ impl<'s> Cooldown<'s> {
 pub(crate) enum Sent {
     /// The sink is switched off.
     Off,
-    /// The cool-down is active.
     CoolingDown,
     /// The host refused the effect; why.
     Refused(String),
@@ -222,7 +208,6 @@ pub(crate) enum Sent {
 }
 
 impl Sent {
-    /// Emits an effect.
     pub(crate) fn by(call: &mut Call<'_>, effect: Effect) -> Self {
         match call.host.emit(call.step, effect) {
             Ok(()) => Self::Queued,
@@ -241,24 +226,19 @@ impl Sent {
     }
 
     /// Sets the outputs [`OUTPUTS`].
-    pub(crate) fn put(self, call: &mut Call<'_>) {
-        call.put(0, matches!(self, Self::Refused(_)));
-        call.put(1, self == Self::CoolingDown);
-        call.put(2, self.message());
+    pub(crate) fn put(self, call: &mut Call<'_>) -> Result<(), String> {
+        let is_refused = matches!(self, Self::Refused(_));
+        call.finish_all((is_refused, self == Self::CoolingDown, self.message()))
     }
 
     /// Sets the outputs [`PLAIN_OUTPUTS`].
-    pub(crate) fn put_plainly(self, call: &mut Call<'_>) {
-        call.put(0, matches!(self, Self::Refused(_)));
-        call.put(1, self.message());
+    pub(crate) fn put_plainly(self, call: &mut Call<'_>) -> Result<(), String> {
+        call.finish_all((matches!(self, Self::Refused(_)), self.message()))
     }
 }
 
 /// Refuses a provider other than `custom`, which needs all properties of `account`. A version
-/// without the property `provider` knows only that one.
-///
-/// # Errors
-/// What to write instead.
+/// without the property `provider` knows only that one. The error says what to write instead.
 pub(crate) fn check_provider(
     call: &Call<'_>,
     provider: Arg,
@@ -285,10 +265,7 @@ pub(crate) fn check_provider(
     Ok(())
 }
 
-/// Property that may be a secret.
-///
-/// # Errors
-/// If it is neither text nor a secret.
+/// Property that may be a secret. Fails if it is neither text nor a secret.
 pub(crate) fn sealed(call: &Call<'_>, arg: Arg) -> Result<Sealed, String> {
     match call.arg(arg) {
         Value::Text(text) => Ok(Sealed::Text(text.to_string())),
@@ -297,10 +274,7 @@ pub(crate) fn sealed(call: &Call<'_>, arg: Arg) -> Result<Sealed, String> {
     }
 }
 
-/// Property with one text or a list of texts; empty if null.
-///
-/// # Errors
-/// If it is something else.
+/// Property with one text or a list of texts; empty if null. Fails if it is something else.
 pub(crate) fn texts(call: &Call<'_>, arg: Arg) -> Result<Vec<String>, String> {
     let text = |v: &Value| {
         let text = v.as_str().map(str::to_owned);
@@ -313,10 +287,7 @@ pub(crate) fn texts(call: &Call<'_>, arg: Arg) -> Result<Vec<String>, String> {
     }
 }
 
-/// Makes an attachment of a value; a picture becomes a JPEG.
-///
-/// # Errors
-/// If a picture can't be encoded.
+/// Makes an attachment of a value; a picture becomes a JPEG. Fails if a picture can't be encoded.
 pub(crate) fn attachment(name: &str, value: &Value) -> Result<Attachment, String> {
     let bytes = match value {
         Value::Image(image) => codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
@@ -334,10 +305,8 @@ pub(crate) fn attachment(name: &str, value: &Value) -> Result<Attachment, String
     Ok(Attachment { name, bytes })
 }
 
-/// Makes attachments of the entries of a dictionary.
-///
-/// # Errors
-/// If it is not a dictionary, or a picture can't be encoded.
+/// Makes attachments of the entries of a dictionary. Fails if it is not a dictionary, or a picture
+/// can't be encoded.
 pub(crate) fn attachments(files: &Value) -> Result<Vec<Attachment>, String> {
     match files {
         Value::Dict(map) => map.iter().map(|(name, v)| attachment(name, v)).collect(),
@@ -354,7 +323,6 @@ pub(crate) struct Log {
     entries: i64,
 }
 
-/// Entry to write next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The text, ending in a line break.
@@ -366,10 +334,8 @@ pub(crate) struct Entry {
 
 impl Log {
     /// Makes the next entry of a step and sends it by `emit`. Within one file, JSON is written as
-    /// lines, and the head of a CSV table only once. `is_full`: it begins a new file.
-    ///
-    /// # Errors
-    /// If a property is invalid.
+    /// lines, and the head of a CSV table only once. `is_full`: it begins a new file. Fails if a
+    /// property is invalid.
     pub(crate) fn send(
         &mut self,
         call: &mut Call<'_>,
@@ -446,7 +412,6 @@ fn without_head(table: &str) -> &str {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::Log;
 

@@ -23,10 +23,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Reads the operations of the template in property `text`.
-    ///
-    /// # Errors
-    /// If they do not parse.
+    /// Reads the operations of the template in property `text`. Fails if they do not parse.
     pub(crate) fn of(setup: &Setup<'_>, text: &'static str) -> Result<Self, String> {
         let parameters = format!("{text}_parameters");
         Ok(Self {
@@ -36,18 +33,13 @@ impl Template {
         })
     }
 
-    /// Fills the placeholders with plain text.
-    ///
-    /// # Errors
-    /// If an operation does not fit its value.
+    /// Fills the placeholders with plain text. Fails if an operation does not fit its value.
     pub(crate) fn fill(&self, call: &Call<'_>) -> Result<String, String> {
         self.fill_with(call, |_, value| Ok(value.python_str()))
     }
 
-    /// Fills the placeholders; `show` formats each parameter after its operations.
-    ///
-    /// # Errors
-    /// If an operation does not fit its value.
+    /// Fills the placeholders; `show` formats each parameter after its operations. Fails if an
+    /// operation does not fit its value.
     pub(crate) fn fill_with(
         &self,
         call: &Call<'_>,
@@ -89,7 +81,6 @@ pub(crate) fn cut(text: String, most: usize) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use serde_json::json;
     use watchkeeper_contract::effect::Effect;

@@ -31,9 +31,7 @@ impl PixelBudget {
 }
 
 /// Reads one value as one of these kinds; `name` is the input, which becomes the id of its picture.
-///
-/// # Errors
-/// If no kind fits.
+/// Fails if no kind fits.
 pub(crate) fn value(
     name: &str,
     json: &Json,
