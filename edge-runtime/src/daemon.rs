@@ -272,7 +272,7 @@ impl Startup<'_> {
             let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
             DiskSpace::new(&config.state_dir, recordings, media)
         };
-        let mut journal = Journal::open(&config.state_dir, limits)?;
+        let mut journal = Journal::open_unverified(&config.state_dir, limits)?;
         if let Some(needed) = journal.waiting().and_then(|waiting| waiting.needed)
             && open_media().is_ok_and(|media| disk_space_of(&media).free_for(needed) > 0)
         {

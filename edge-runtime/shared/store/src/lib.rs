@@ -33,7 +33,6 @@ mod memory;
 mod newer;
 mod open;
 mod options;
-mod overlay;
 mod pages;
 #[cfg(test)]
 mod power_tests;
@@ -63,10 +62,10 @@ pub use faulty::{FaultyStore, Fuse};
 pub use json_records::JsonRecords;
 pub use late::{LateStore, Note};
 pub use limits::{MAX_KEY_BYTES, MAX_MARK_BYTES, MAX_VALUE_BYTES};
-pub use lock::in_use;
+pub use lock::{in_use, machine_boot};
 pub use memory::MemoryStore;
 pub use newer::NewerFormat;
-pub use open::{Compaction, OpenOutcome, OpenReport};
+pub use open::{OpenOutcome, OpenReport};
 pub use options::Options;
 pub use pages::{Pages, pages};
 pub use record::BadRecord;
@@ -166,6 +165,15 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
+    /// Reads and checks every record, if that was left until now ([`LateStore::open_unverified`]).
+    ///
+    /// # Errors
+    /// When the store can't be opened for writing, or needed repair. [`Self::waiting`] or
+    /// [`Self::poison`] has the reason from then on.
+    fn verify(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Returns the bytes of the store's files.
     ///
     /// # Errors
@@ -202,6 +210,9 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
     }
     fn waiting(&self) -> Option<Waiting> {
         (**self).waiting()
+    }
+    fn verify(&self) -> Result<(), StoreError> {
+        (**self).verify()
     }
     fn size_on_disk(&self) -> Result<u64, StoreError> {
         (**self).size_on_disk()
