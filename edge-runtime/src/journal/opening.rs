@@ -157,8 +157,8 @@ impl Journal {
     pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, JournalError> {
         let mut writer = self.writer.lock();
         if let Some(known) = writer.unread {
-            // On a full disk the store waits, and its records can be read meanwhile.
-            match self.store.verify() {
+            // Verifies the store. On a full disk it waits, and can be read meanwhile.
+            match self.store.check() {
                 Err(_) if self.store.waiting().is_some() => {}
                 verified => verified?,
             }

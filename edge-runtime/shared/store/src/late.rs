@@ -95,7 +95,7 @@ impl LateStore {
     }
 
     /// Opens the store like [`Self::open`], and leaves reading and checking all of its records to
-    /// the first write or check ([`Store::verify`]) where the last run left the file whole.
+    /// the first write or check where the last run left the file whole.
     ///
     /// # Errors
     /// Those of [`Self::open`].
@@ -272,13 +272,6 @@ impl Store for LateStore {
         }
     }
 
-    fn verify(&self) -> Result<(), StoreError> {
-        match self.state() {
-            State::Unverified(_) => self.on_disk().map(drop),
-            State::Waiting(..) | State::Open(_) | State::Changed(_) => Ok(()),
-        }
-    }
-
     fn size_on_disk(&self) -> Result<u64, StoreError> {
         self.read(|store| store.size_on_disk())
     }
@@ -363,7 +356,7 @@ mod tests {
             assert_eq!(keys(&store), [b"a"]);
             assert_eq!(store.mark().as_deref(), Some(&b"a"[..]));
             assert!(crate::in_use(folder.path()).is_some());
-            store.verify().unwrap();
+            store.check().unwrap();
             store.commit(put(b"b")).unwrap();
             assert_eq!(keys(&store), [b"a", b"b"]);
         }
@@ -385,13 +378,13 @@ mod tests {
 
         let store = open_unverified(dir.path());
         assert_eq!(store.get(EVENTS, b"b").unwrap().as_deref(), Some(&b"b"[..]));
-        let refused = store.verify().unwrap_err();
+        let refused = store.check().unwrap_err();
         assert!(matches!(refused, StoreError::Poisoned { .. }), "{refused}");
         assert!(store.poison().unwrap().contains("repaired"));
         assert!(store.commit(put(b"c")).is_err());
         drop(store);
         let store = open_unverified(dir.path());
-        store.verify().unwrap();
+        store.check().unwrap();
         store.commit(put(b"c")).unwrap();
     }
 

@@ -165,15 +165,6 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
-    /// Reads and checks every record, if that was left until now ([`LateStore::open_unverified`]).
-    ///
-    /// # Errors
-    /// When the store can't be opened for writing, or needed repair. [`Self::waiting`] or
-    /// [`Self::poison`] has the reason from then on.
-    fn verify(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
     /// Returns the bytes of the store's files.
     ///
     /// # Errors
@@ -210,9 +201,6 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
     }
     fn waiting(&self) -> Option<Waiting> {
         (**self).waiting()
-    }
-    fn verify(&self) -> Result<(), StoreError> {
-        (**self).verify()
     }
     fn size_on_disk(&self) -> Result<u64, StoreError> {
         (**self).size_on_disk()
