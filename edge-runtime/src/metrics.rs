@@ -99,24 +99,6 @@ fn register_seconds(registry: &mut Registry, name: &str, help: &str) -> Bounded<
     family
 }
 
-fn dropped_frames(registry: &mut Registry) -> Bounded<2, Counter> {
-    register_bounded(
-        registry,
-        "frames_dropped",
-        "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
-        Counter::default,
-    )
-}
-
-fn lost_packets(registry: &mut Registry) -> Bounded<1, Counter> {
-    register_bounded(
-        registry,
-        "packets_lost",
-        "Packets that the network lost on the way from a camera (RTSP)",
-        Counter::default,
-    )
-}
-
 /// Clips by final state; both series exist from the start, so that the first loss is an increase.
 fn clip_family() -> Family<Labels<1>, Counter> {
     let clips = Family::<Labels<1>, Counter>::default();
@@ -144,8 +126,18 @@ impl Metrics {
         Self {
             counted: Mutex::default(),
             frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
-            dropped: dropped_frames(to),
-            lost_packets: lost_packets(to),
+            dropped: register_bounded(
+                to,
+                "frames_dropped",
+                "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
+                Counter::default,
+            ),
+            lost_packets: register_bounded(
+                to,
+                "packets_lost",
+                "Packets that the network lost on the way from a camera (RTSP)",
+                Counter::default,
+            ),
             inference: register_seconds(
                 to,
                 "inference",
