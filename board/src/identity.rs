@@ -66,7 +66,8 @@ pub fn read(root: &Path) -> Identity {
         family,
         board,
         model: read_text(root, "proc/device-tree/model").or_else(|| dmi_model(root)),
-        serial: read_text(root, "proc/device-tree/serial-number"),
+        serial: read_text(root, "proc/device-tree/serial-number")
+            .or_else(|| dmi(root, "product_serial")),
         processor: cpu::value(&cpuinfo, "model name")
             .map(str::to_owned)
             .or_else(chip),

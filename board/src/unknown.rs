@@ -48,7 +48,7 @@ pub fn list(identity: &Identity, reading: &Reading) -> Vec<BoardUnknown> {
         (
             "serial number",
             identity.serial.is_none(),
-            "only root can read it, or there is none",
+            "there is none that this user may read",
         ),
     ];
     let missing = missing.into_iter().filter(|(_, is_missing, _)| *is_missing);

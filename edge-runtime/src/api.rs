@@ -222,6 +222,7 @@ impl Api {
         let pipelines = self.manager.pipelines();
         let rates = pipelines.iter();
         scrape.add_looks(rates.filter_map(|p| Some((&p.spec.id, p.looks?))));
+        scrape.add_frames(pipelines.iter().map(|p| (&p.spec.id, p.results.frames)));
         let recorder = &parts.recorder;
         scrape.add_recorder(recorder.lost(), recorder.storage_error().is_some());
         scrape.add_effects(&parts.effects.counts());

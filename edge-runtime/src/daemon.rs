@@ -272,7 +272,7 @@ impl Startup<'_> {
             let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
             DiskSpace::new(&config.state_dir, recordings, media)
         };
-        let mut journal = Journal::open(&config.state_dir, limits)?;
+        let mut journal = Journal::open_unverified(&config.state_dir, limits)?;
         if let Some(needed) = journal.waiting().and_then(|waiting| waiting.needed)
             && open_media().is_ok_and(|media| disk_space_of(&media).free_for(needed) > 0)
         {
@@ -422,13 +422,23 @@ fn shut_down(
     manager.parts().coverage.shut_down(RECORDER_TIMEOUT);
     manager.parts().history.shut_down(RECORDER_TIMEOUT);
     effects.shut_down(RECORDER_TIMEOUT);
-    let stored = recorder.flush(None, RECORDER_TIMEOUT) == FlushResult::Durable;
+    // A long journal may still be read, before anything is stored.
+    let rest = end.saturating_duration_since(Instant::now());
+    let is_stored = recorder.flush(None, rest.max(RECORDER_TIMEOUT)) == FlushResult::Durable;
+    let waiting = if is_stored {
+        0
+    } else {
+        recorder.mark_unstored()
+    };
     let (lost, trouble) = (recorder.unrecorded(), recorder.storage_error());
     drop(manager);
     drop(recorder);
     // A thread that hangs in a camera keeps the queue open; the queued events are stored already.
-    if !recorder_thread.join(RECORDER_TIMEOUT) && !stored {
-        tracing::warn!("the recorder is still writing; unstored events were not acknowledged");
+    if !recorder_thread.join(RECORDER_TIMEOUT) && waiting > 0 {
+        tracing::error!(
+            waiting,
+            "stopped before all events were stored; the next start reports it"
+        );
     }
     tracing::info!("stopped");
     match trouble {

@@ -25,7 +25,6 @@ mod policy;
 mod record;
 
 pub use file::GuardFile;
-pub(crate) use file::machine_boot;
 pub use fingerprint::fingerprint;
 pub use policy::{CrashLoopGuard, EARLY};
 pub use record::{Held, Record, Stage};

@@ -99,24 +99,6 @@ fn register_seconds(registry: &mut Registry, name: &str, help: &str) -> Bounded<
     family
 }
 
-fn dropped_frames(registry: &mut Registry) -> Bounded<2, Counter> {
-    register_bounded(
-        registry,
-        "frames_dropped",
-        "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
-        Counter::default,
-    )
-}
-
-fn lost_packets(registry: &mut Registry) -> Bounded<1, Counter> {
-    register_bounded(
-        registry,
-        "packets_lost",
-        "Packets that the network lost on the way from a camera (RTSP)",
-        Counter::default,
-    )
-}
-
 /// Clips by final state; both series exist from the start, so that the first loss is an increase.
 fn clip_family() -> Family<Labels<1>, Counter> {
     let clips = Family::<Labels<1>, Counter>::default();
@@ -144,8 +126,18 @@ impl Metrics {
         Self {
             counted: Mutex::default(),
             frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
-            dropped: dropped_frames(to),
-            lost_packets: lost_packets(to),
+            dropped: register_bounded(
+                to,
+                "frames_dropped",
+                "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
+                Counter::default,
+            ),
+            lost_packets: register_bounded(
+                to,
+                "packets_lost",
+                "Packets that the network lost on the way from a camera (RTSP)",
+                Counter::default,
+            ),
             inference: register_seconds(
                 to,
                 "inference",
@@ -205,31 +197,47 @@ impl Metrics {
     /// Counts what the counters of the sources grew by since the last call; returns the sources.
     ///
     /// `read` runs under a lock: of two calls at a time, none counts an older reading after a newer
-    /// one, which would look like a replaced source that counts from zero.
+    /// one, which would count frames twice.
     pub fn count_sources(&self, read: impl FnOnce() -> Vec<SourceStatus>) -> Vec<SourceStatus> {
         let mut counted = self.counted.lock();
         let sources = read();
-        counted.retain(|id, _| sources.iter().any(|source| source.spec.id == *id));
         for source in &sources {
             let (id, now) = (&source.spec.id, source.counters);
             let seen = counted.entry(id.clone()).or_default();
-            let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
-            let source = || ("source", Cow::from(id.to_string()));
-            let frames = grown(now.frames, seen.frames);
-            self.frames.metric([source()]).inc_by(frames);
-            let packets = grown(now.lost_packets, seen.lost_packets);
-            self.lost_packets.metric([source()]).inc_by(packets);
-            for (at, count) in [
-                ("slot", grown(now.dropped, seen.dropped)),
-                ("decoder", grown(now.undecoded, seen.undecoded)),
-            ] {
-                self.dropped
-                    .metric([source(), ("at", at.into())])
-                    .inc_by(count);
-            }
+            self.add_growth(id, seen, now);
             *seen = now;
         }
         sources
+    }
+
+    /// Counts what a source that is closed has grown by since the last call of
+    /// [`Self::count_sources`]. `replace` removes it from the table and returns it with its last
+    /// counters; another source of its name counts from zero.
+    pub fn count_replaced<T>(
+        &self,
+        id: &SourceId,
+        replace: impl FnOnce() -> Option<(T, SourceCounters)>,
+    ) -> Option<T> {
+        let mut counted = self.counted.lock();
+        let (old, last) = replace()?;
+        let seen = counted.remove(id).unwrap_or_default();
+        self.add_growth(id, &seen, last);
+        Some(old)
+    }
+
+    fn add_growth(&self, id: &SourceId, seen: &SourceCounters, now: SourceCounters) {
+        let source = || ("source", Cow::from(id.to_string()));
+        let frames = now.frames.saturating_sub(seen.frames);
+        self.frames.metric([source()]).inc_by(frames);
+        let packets = now.lost_packets.saturating_sub(seen.lost_packets);
+        self.lost_packets.metric([source()]).inc_by(packets);
+        for (at, count) in [
+            ("slot", now.dropped.saturating_sub(seen.dropped)),
+            ("decoder", now.undecoded.saturating_sub(seen.undecoded)),
+        ] {
+            let labels = [source(), ("at", at.into())];
+            self.dropped.metric(labels).inc_by(count);
+        }
     }
 
     /// Records the time of one inference of `model`.

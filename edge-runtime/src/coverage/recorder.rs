@@ -5,6 +5,7 @@
 //! - Not here: what ends a span (`span`), writing (`ledger`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use watchkeeper_contract::coverage::{SpanEnd, Watched};
 use watchkeeper_vision::frame::Frame;
@@ -57,6 +58,14 @@ impl CoverageRecorder {
             limit: self.tracker.limit(),
         });
         self.ledger.update(&self.watch, ended, open);
+    }
+
+    /// Ends the span at the last frame if the pipeline has `waited` so long for the disk since then
+    /// that it missed frames.
+    pub fn end_if_held_up(&mut self, waited: Duration) {
+        if waited > self.tracker.limit() {
+            self.close(SpanEnd::Disk);
+        }
     }
 
     /// Ends the span: no more frames are taken for now. Where nothing could be seen at last, a span

@@ -7,15 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
 use watchkeeper_contract::id::{EventId, PipelineId};
-use watchkeeper_store::NewerFormat;
 use watchkeeper_store::durable::replace;
+use watchkeeper_store::{NewerFormat, machine_boot};
 
 use super::policy::CrashLoopGuard;
 use super::record::{FORMAT, Held, Record};
@@ -169,17 +168,6 @@ pub(super) fn read(path: &Path) -> io::Result<GuardContent> {
         return Ok(GuardContent::Newer(format));
     }
     Ok(GuardContent::Record(serde_json::from_slice(&bytes)?))
-}
-
-/// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty if
-/// there is none.
-pub(crate) fn machine_boot() -> String {
-    static READ: LazyLock<String> = LazyLock::new(|| {
-        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .map(|id| id.trim().to_owned())
-            .unwrap_or_default()
-    });
-    READ.clone()
 }
 
 #[cfg(test)]

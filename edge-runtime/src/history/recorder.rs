@@ -316,6 +316,7 @@ impl State {
     fn end(&mut self, chunk: OpenChunk) {
         if self.ended.len() >= MAX_ENDED {
             tracing::warn!(
+                chunk = %chunk.path.display(),
                 bytes = chunk.buffer.len(),
                 "the end of a chunk of the detection history is lost: slow disk"
             );

@@ -15,6 +15,7 @@ use watchkeeper_contract::review::{NewAssessment, Review, ReviewQueue};
 use watchkeeper_contract::time::Wall;
 
 pub use self::check::InvalidField;
+pub(crate) use self::check::check as check_assessment;
 use super::Journal;
 use super::error::JournalError;
 use super::loss::Stamp;
@@ -50,11 +51,6 @@ pub struct Assessed {
     pub event: Event,
     /// Whether this call added the record.
     pub is_new: bool,
-}
-
-/// Checks an assessment by itself, for the fuzz targets.
-pub(crate) fn check_assessment(new: &NewAssessment) -> Result<(), InvalidField> {
-    check::check(new)
 }
 
 impl Journal {

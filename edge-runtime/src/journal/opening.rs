@@ -1,9 +1,10 @@
 //! Opens the journal: checks versions, reads all records, finds losses.
 //!
 //! - A store, record or start of a newer version is refused; nothing is changed then.
-//! - The records of a sound store are read by the first use that needs their index: a long journal
-//!   doesn't delay the first frame. Until then answers calibrate no rule. The records of another
-//!   store are read at once.
+//! - The records of a sound store are verified and read by the first use that needs their index: a
+//!   long journal doesn't delay the first frame. Until then answers calibrate no rule. The records
+//!   of another store are read at once.
+//! - Damage found by then ends the process; the next opening has the repaired store.
 //! - The head is the newer one of the stored head and the mark beside the database.
 //! - A number that may have been given is never given again: numbering continues after the
 //!   reservation.
@@ -17,8 +18,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{
-    BadRecord, Entry, LateStore, NewerFormat, OpenOutcome, OpenReport, Options, Store, StoreError,
-    log_key, log_seq, pages,
+    BadRecord, Entry, LateStore, NewerFormat, Note, OpenOutcome, OpenReport, Options, Store,
+    StoreError, log_key, log_seq, pages,
 };
 
 use super::answers::Answers;
@@ -55,12 +56,29 @@ impl Journal {
     /// # Errors
     /// When the folder is used by another process, not accessible or of a newer version.
     pub fn open(state: &Path, limits: Limits) -> Result<Self, JournalError> {
+        Self::open_by(LateStore::open, state, limits)
+    }
+
+    /// Opens the journal like [`Self::open`], before its store is verified, where the last run left
+    /// the store whole.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn open_unverified(state: &Path, limits: Limits) -> Result<Self, JournalError> {
+        Self::open_by(LateStore::open_unverified, state, limits)
+    }
+
+    fn open_by(
+        open: fn(&Path, &Options, Box<Note>) -> Result<(LateStore, OpenReport), StoreError>,
+        state: &Path,
+        limits: Limits,
+    ) -> Result<Self, JournalError> {
         let folder = Self::folder(state);
         let of_note = folder.clone();
         let note = move |store: &dyn Store, report: &OpenReport| {
             loss::note_damage(store, &of_note, &report.outcome, &report.corrupt)
         };
-        let (store, report) = LateStore::open(&folder, &Options::default(), Box::new(note))?;
+        let (store, report) = open(&folder, &Options::default(), Box::new(note))?;
         Self::with_store(Arc::new(store), state, limits, &report.outcome)
     }
 
@@ -139,6 +157,11 @@ impl Journal {
     pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, JournalError> {
         let mut writer = self.writer.lock();
         if let Some(known) = writer.unread {
+            // Verifies the store. On a full disk it waits, and can be read meanwhile.
+            match self.store.check() {
+                Err(_) if self.store.waiting().is_some() => {}
+                verified => verified?,
+            }
             self.read_records(&mut writer, known)?;
             writer.unread = None;
         }

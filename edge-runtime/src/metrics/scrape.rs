@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
@@ -115,6 +115,20 @@ impl Scrape {
             "pipeline_wanted_fps",
             "Frames a second that a pipeline would look at without limits",
             numbers("pipeline", wanted),
+        );
+    }
+
+    /// Adds the frames that each pipeline processed. One that is deployed again counts from zero.
+    pub fn add_frames<'a>(&mut self, pipelines: impl Iterator<Item = (&'a PipelineId, u64)>) {
+        let frames = Family::<Labels, Counter>::default();
+        for (id, count) in pipelines {
+            let labels = vec![("pipeline", id.to_string())];
+            frames.get_or_create(&labels).inc_by(count);
+        }
+        self.registry.register(
+            "pipeline_frames",
+            "Frames that a pipeline processed; others of its source were dropped or not wanted",
+            frames,
         );
     }
 

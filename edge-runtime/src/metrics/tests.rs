@@ -102,11 +102,11 @@ fn overlapping_scrapes_count_each_frame_once() {
     });
     let line = "watchkeeper_frames_total{source=\"gate\"}";
     assert!(text(&metrics).contains(&format!("{line} 2000\n")));
-    metrics.count_sources(|| vec![source(3)]);
-    assert!(
-        text(&metrics).contains(&format!("{line} 2003\n")),
-        "replaced"
-    );
+    // 500 frames later it is replaced by a source that has more at the next scrape.
+    let gate = SourceId::new("gate").unwrap();
+    metrics.count_replaced(&gate, || Some(((), source(2_500).counters)));
+    metrics.count_sources(|| vec![source(2_600)]);
+    assert!(text(&metrics).contains(&format!("{line} 5100\n")));
 }
 
 #[test]
@@ -124,7 +124,9 @@ fn states_of_sources_and_look_rates_are_read_at_the_scrape() {
     };
     let mut scrape = Scrape::default();
     scrape.add_sources(&[gate, yard]);
-    scrape.add_looks(std::iter::once((&PipelineId::new("watch").unwrap(), rate)));
+    let watch = PipelineId::new("watch").unwrap();
+    scrape.add_looks(std::iter::once((&watch, rate)));
+    scrape.add_frames(std::iter::once((&watch, 212)));
     let text = Metrics::new().encode(&scrape);
     for line in [
         "watchkeeper_source_state{source=\"gate\",state=\"ended\"} 1",
@@ -136,6 +138,7 @@ fn states_of_sources_and_look_rates_are_read_at_the_scrape() {
         "watchkeeper_source_hardware_decoder{source=\"gate\"} 1",
         "watchkeeper_pipeline_looked_fps{pipeline=\"watch\"} 7.5",
         "watchkeeper_pipeline_wanted_fps{pipeline=\"watch\"} 10.0",
+        "watchkeeper_pipeline_frames_total{pipeline=\"watch\"} 212",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }

@@ -101,14 +101,20 @@ fn open_verified(api: &Api, id: &str) -> Result<OpenedMedia, Refusal> {
 /// Returns the health of the runtime.
 #[utoipa::path(get, path = "/health", tag = "runtime", responses((status = 200, body = Health)))]
 pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Refusal> {
-    Ok(Json(app.call_status(|r| r.health()).await?))
+    Ok(Json(
+        app.call_when_free(|r| r.health(), &app.status_calls)
+            .await?,
+    ))
 }
 
 /// Returns what the board is, and what its sensors read in the last hour.
 #[utoipa::path(get, path = "/board", tag = "runtime",
     responses((status = 200, body = BoardReport)))]
 pub(super) async fn board(State(app): State<App>) -> Result<Json<BoardReport>, Refusal> {
-    Ok(Json(app.call_status(|r| r.board.report()).await?))
+    Ok(Json(
+        app.call_when_free(|r| r.board.report(), &app.status_calls)
+            .await?,
+    ))
 }
 
 /// Returns metrics in the OpenMetrics text format for Prometheus.

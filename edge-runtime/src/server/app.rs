@@ -22,8 +22,8 @@ use watchkeeper_http::refusal::full;
 #[derive(Clone)]
 pub(super) struct App {
     pub(super) api: Arc<Api>,
-    calls: Arc<Semaphore>,
-    status_calls: Arc<Semaphore>,
+    pub(super) calls: Arc<Semaphore>,
+    pub(super) status_calls: Arc<Semaphore>,
     /// One permit, for metrics.
     pub(super) metrics_calls: Arc<Semaphore>,
     /// One permit, for reports of coverage: each may read all stored spans.
@@ -108,29 +108,11 @@ impl App {
         }
     }
 
-    /// Runs `work` for health or board on the blocking pool, after waiting for a permit.
+    /// Runs `work` on the blocking pool, after waiting for one of `permits`.
     ///
-    /// These calls have their own permits: a busy runtime must not look dead. Metrics have another:
-    /// they may wait for a disk.
-    pub(super) async fn call_status<T, F>(&self, work: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Api) -> T + Send + 'static,
-    {
-        self.call_when_free(work, &self.status_calls).await
-    }
-
-    /// Runs `work` on the blocking pool, after waiting for one of the [`MAX_CALLS`] permits.
-    ///
-    /// For event streams: they are few, and a refusal would end the stream.
-    pub(super) async fn call_queued<T, F>(&self, work: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Api) -> T + Send + 'static,
-    {
-        self.call_when_free(work, &self.calls).await
-    }
-
+    /// Health and board have their own: a busy runtime must not look dead. So have metrics, which
+    /// may wait for a disk. Event streams wait for those of ordinary calls: they are few, and a
+    /// refusal would end the stream.
     pub(super) async fn call_when_free<T, F>(
         &self,
         work: F,

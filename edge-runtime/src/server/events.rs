@@ -178,7 +178,10 @@ impl Follower {
             let after = self.after;
             let read = self
                 .app
-                .call_queued(move |r| r.journal().read_after(after, FOLLOW_PAGE))
+                .call_when_free(
+                    move |r| r.journal().read_after(after, FOLLOW_PAGE),
+                    &self.app.calls,
+                )
                 .await;
             let page = match read {
                 Ok(Ok(page)) => page,

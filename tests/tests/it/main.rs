@@ -53,6 +53,7 @@ mod jobs_by_model;
 mod jobs_planning;
 mod lessons;
 mod likeness;
+mod long_journal;
 mod memory;
 mod metrics;
 mod model_kinds;

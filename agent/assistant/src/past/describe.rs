@@ -131,6 +131,7 @@ fn interruption(end: SpanEnd) -> &'static str {
     match end {
         SpanEnd::Open | SpanEnd::Continued | SpanEnd::Unknown => "watching was interrupted",
         SpanEnd::NoFrames => "no pictures came",
+        SpanEnd::Disk => "the pipeline waited for the disk",
         SpanEnd::Blind { kind } => match kind {
             Blindness::Frozen => "the picture was frozen",
             Blindness::Black => "the picture was black",

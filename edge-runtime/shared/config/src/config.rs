@@ -183,7 +183,7 @@ pub struct JournalConfig {
 /// Bounds of kept pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaConfig {
-    /// Most bytes of pictures; the oldest are deleted first.
+    /// Most bytes of pictures and clips; those of critical events are deleted last.
     pub max_bytes: u64,
 }
 

@@ -94,6 +94,8 @@ pub enum SpanEnd {
     Continued,
     /// No frame came for longer than usual: the camera was lost, or the box was too busy.
     NoFrames,
+    /// The pipeline waited for a disk that did not take its events.
+    Disk,
     /// Frames came, but did not show the usual view.
     Blind { kind: Blindness },
     /// A step on which a rule depends failed.

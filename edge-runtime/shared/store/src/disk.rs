@@ -16,7 +16,7 @@ use redb::{Database, Durability};
 use crate::batch::{Batch, Keyspace, Op};
 use crate::error::StoreError;
 use crate::guard::{self, StoreFault, fault_to_error};
-use crate::lock::FolderLock;
+use crate::lock::{self, FolderLock};
 use crate::open::{self, OpenReport};
 use crate::options::Options;
 use crate::table::{BATCHES, FILE, RECORDS, full_key};
@@ -72,17 +72,19 @@ impl DiskStore {
         note: impl FnOnce(&dyn Store, &OpenReport) -> Result<Batch, StoreError>,
     ) -> Result<(Self, OpenReport), StoreError> {
         let lock = open::take_folder(root, options, None)?;
-        Self::open_locked(lock, root, options, note)
+        Self::open_locked(lock, root, options, || (), note)
     }
 
-    /// Opens like [`Self::open_noting`] a folder whose lock is held.
+    /// Opens like [`Self::open_noting`] a folder whose lock is held. `begin_changes` is called
+    /// before a reader of the files could notice a change.
     pub(crate) fn open_locked(
         lock: FolderLock,
         root: &Path,
         options: &Options,
+        begin_changes: impl FnOnce(),
         note: impl FnOnce(&dyn Store, &OpenReport) -> Result<Batch, StoreError>,
     ) -> Result<(Self, OpenReport), StoreError> {
-        let (db, data, mut report) = open::open(root, options)?;
+        let (db, data, mut report) = open::open(root, options, begin_changes)?;
         let (witness, acknowledged) =
             Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
         report.compare(acknowledged.number);
@@ -108,6 +110,7 @@ impl DiskStore {
         };
         let note = note(&store, &report)?;
         store.settle(&mut report, &note)?;
+        lock::note_verified(root);
         Ok((store, report))
     }
 

@@ -1,9 +1,13 @@
-//! A store whose disk may refuse at first.
+//! A store that is not open for writing at first: its disk refuses, or its records are verified
+//! later.
 //!
 //! ```text
 //!  Waiting ──(a write or check finds the disk writable)──► Open
 //!  reads: the records that were stored last               the store on disk
 //!  writes: refused with the disk's error
+//!
+//!  Unverified ──(the first write or check verifies all)──► Open
+//!  reads: the records that were stored last               the store on disk
 //! ```
 //!
 //! - Nothing is acknowledged before it is on disk: a waiting store keeps no write in memory.
@@ -12,7 +16,7 @@
 //!   until the process starts again: its readers would know an old state. They differ after a
 //!   repair, or after another process wrote where no lock file kept it out.
 //! - The folder's lock is kept over all attempts.
-//! - No reader sees the files while an attempt changes them.
+//! - No reader sees the files while an attempt changes them. Verifying changes none that it reads.
 //! - Not before a write or check is the disk tried again; a caller that waits does that regularly.
 
 use std::fmt;
@@ -48,6 +52,7 @@ pub struct LateStore {
 #[derive(Debug, Clone)]
 enum State {
     Waiting(Arc<ReadOnlyStore>, Waiting),
+    Unverified(Arc<ReadOnlyStore>),
     Open(Arc<DiskStore>),
     /// The records differ from those that were read, or can't be opened: the reason.
     Changed(String),
@@ -86,15 +91,36 @@ impl LateStore {
                 (State::Waiting(Arc::new(copy), waiting), report)
             }
         };
-        let store = Self {
+        Ok((Self::with_state(root, options, note, state), report))
+    }
+
+    /// Opens the store like [`Self::open`], and leaves reading and checking all of its records to
+    /// the first write or check where the last run left the file whole.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn open_unverified(
+        root: &Path,
+        options: &Options,
+        note: Box<Note>,
+    ) -> Result<(Self, OpenReport), StoreError> {
+        let Some(copy) = ReadOnlyStore::open_unverified(root, options) else {
+            return Self::open(root, options, note);
+        };
+        let state = State::Unverified(Arc::new(copy));
+        let store = Self::with_state(root, options, note, state);
+        Ok((store, OpenReport::empty()))
+    }
+
+    fn with_state(root: &Path, options: &Options, note: Box<Note>, state: State) -> Self {
+        Self {
             root: root.to_owned(),
             options: options.clone(),
             note,
             state: RwLock::new(state),
             attempt: Mutex::default(),
             files: RwLock::default(),
-        };
-        Ok((store, report))
+        }
     }
 
     fn state(&self) -> State {
@@ -115,7 +141,7 @@ impl LateStore {
         let copy = match self.state() {
             State::Open(store) => return Ok(store),
             State::Changed(why) => return Err(self.changed(why)),
-            State::Waiting(copy, _) => copy,
+            State::Waiting(copy, _) | State::Unverified(copy) => copy,
         };
         match open::take_folder(&self.root, &self.options, copy.lock()) {
             Ok(lock) => self.open_locked(lock, &copy),
@@ -131,41 +157,38 @@ impl LateStore {
     ) -> Result<Arc<DiskStore>, StoreError> {
         let held = lock.share();
         let held = held.map_err(|e| StoreError::from_io(&self.root, "keep the lock", e))?;
-        let _files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        // Readers wait, and compaction takes long; the next start does it.
-        let options = Options {
-            compact_floor_bytes: u64::MAX,
-            ..self.options.clone()
+        // Readers wait from then on.
+        let mut files = None;
+        let begin_changes = || {
+            files = Some(self.files.write().unwrap_or_else(PoisonError::into_inner));
         };
         let mut is_same = false;
-        let opened = DiskStore::open_locked(lock, &self.root, &options, |store, report| {
+        let note = |store: &dyn Store, report: &OpenReport| {
             is_same = copy.is_found_by(report, store.mark());
             (self.note)(store, report)
-        });
-        match opened {
+        };
+        let opened = DiskStore::open_locked(lock, &self.root, &self.options, begin_changes, note);
+        let result = match opened {
             Ok((store, _)) if is_same => {
-                tracing::info!(root = %self.root.display(), "the disk accepts writes again");
+                tracing::info!(root = %self.root.display(), "the store is verified and open");
                 let store = Arc::new(store);
                 self.set(State::Open(Arc::clone(&store)));
                 Ok(store)
             }
             Ok((_, report)) => Err(self.set_changed(match report.outcome {
                 OpenOutcome::Clean if report.corrupt.is_empty() => {
-                    "another process wrote to the store while its disk accepted no writes"
-                        .to_owned()
+                    "another process wrote to the store before it was opened for writing".to_owned()
                 }
-                outcome => {
-                    format!(
-                        "the store was repaired when its disk accepted writes again: {outcome:?}"
-                    )
-                }
+                outcome => format!("the store was repaired after it was read: {outcome:?}"),
             })),
             // The attempt may have changed the files under the copy.
-            Err(error) => match ReadOnlyStore::open_locked(Some(held), &self.root, &options) {
+            Err(error) => match ReadOnlyStore::open_locked(Some(held), &self.root, &self.options) {
                 Ok((again, _)) if again.is_same(copy) => Err(self.refused(Arc::new(again), error)),
                 Ok(_) | Err(_) => Err(self.set_changed(error.to_string())),
             },
-        }
+        };
+        drop(files);
+        result
     }
 
     /// Waits with `copy` where `error` is a reason to wait; returns it.
@@ -198,7 +221,7 @@ impl LateStore {
         let _files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         match self.state() {
             State::Open(store) => read(&*store),
-            State::Waiting(copy, _) => read(&*copy),
+            State::Waiting(copy, _) | State::Unverified(copy) => read(&*copy),
             State::Changed(why) => Err(self.changed(why)),
         }
     }
@@ -237,7 +260,7 @@ impl Store for LateStore {
     fn poison(&self) -> Option<String> {
         match self.state() {
             State::Open(store) => store.poison(),
-            State::Waiting(..) => None,
+            State::Waiting(..) | State::Unverified(_) => None,
             State::Changed(why) => Some(why),
         }
     }
@@ -245,7 +268,7 @@ impl Store for LateStore {
     fn waiting(&self) -> Option<Waiting> {
         match self.state() {
             State::Waiting(_, waiting) => Some(waiting),
-            State::Open(_) | State::Changed(_) => None,
+            State::Unverified(_) | State::Open(_) | State::Changed(_) => None,
         }
     }
 
@@ -301,18 +324,76 @@ mod tests {
         found
     }
 
-    #[test]
-    fn full_disk_gives_stored_records_and_refuses_writes() {
-        let dir = tempfile::tempdir().unwrap();
-        // Killed: the database is not closed.
-        let killed = open(dir.path(), 0);
-        killed.commit(put(b"a")).unwrap();
+    /// A copy of an open store's folder: what a kill would leave.
+    fn killed(running: &Path) -> tempfile::TempDir {
         let copy = tempfile::tempdir().unwrap();
-        for (path, content) in files(dir.path()) {
-            let to = copy.path().join(path.strip_prefix(dir.path()).unwrap());
+        for (path, content) in files(running) {
+            let to = copy.path().join(path.strip_prefix(running).unwrap());
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
             std::fs::write(to, content).unwrap();
         }
+        copy
+    }
+
+    fn open_unverified(root: &Path) -> LateStore {
+        let note: Box<Note> = Box::new(|_, _| Ok(Batch::new()));
+        LateStore::open_unverified(root, &Options::default(), note)
+            .unwrap()
+            .0
+    }
+
+    #[test]
+    fn store_left_whole_is_read_before_it_is_verified() {
+        let closed = tempfile::tempdir().unwrap();
+        let running = open(closed.path(), 0);
+        running.commit(put(b"a")).unwrap();
+        let (now, rebooted) = (killed(closed.path()), killed(closed.path()));
+        std::fs::write(rebooted.path().join("lock"), "1\nanother boot\n").unwrap();
+        drop(running);
+        for (folder, is_early) in [(closed, true), (now, true), (rebooted, false)] {
+            let store = open_unverified(folder.path());
+            assert_eq!(matches!(store.state(), State::Unverified(_)), is_early);
+            assert_eq!(keys(&store), [b"a"]);
+            assert_eq!(store.mark().as_deref(), Some(&b"a"[..]));
+            assert!(crate::in_use(folder.path()).is_some());
+            store.check().unwrap();
+            store.commit(put(b"b")).unwrap();
+            assert_eq!(keys(&store), [b"a", b"b"]);
+        }
+    }
+
+    #[test]
+    fn damage_found_after_a_read_asks_for_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), 0);
+        let records = Batch::new().put(EVENTS, b"a", &[7; 600]);
+        store.commit(records.put(EVENTS, b"b", b"b")).unwrap();
+        drop(store);
+        let file = dir.path().join("data").join(FILE);
+        let mut bytes = std::fs::read(&file).unwrap();
+        let run = |at: &usize| bytes[*at..].starts_with(&[7; 100]);
+        let at = (0..bytes.len()).find(run).unwrap();
+        bytes[at] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+
+        let store = open_unverified(dir.path());
+        assert_eq!(store.get(EVENTS, b"b").unwrap().as_deref(), Some(&b"b"[..]));
+        let refused = store.check().unwrap_err();
+        assert!(matches!(refused, StoreError::Poisoned { .. }), "{refused}");
+        assert!(store.poison().unwrap().contains("repaired"));
+        assert!(store.commit(put(b"c")).is_err());
+        drop(store);
+        let store = open_unverified(dir.path());
+        store.check().unwrap();
+        store.commit(put(b"c")).unwrap();
+    }
+
+    #[test]
+    fn full_disk_gives_stored_records_and_refuses_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        let running = open(dir.path(), 0);
+        running.commit(put(b"a")).unwrap();
+        let copy = killed(dir.path());
         let before = files(copy.path());
         let mut store = open(copy.path(), u64::MAX);
         assert_eq!(keys(&store), [b"a"]);

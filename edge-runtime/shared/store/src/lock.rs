@@ -2,11 +2,15 @@
 //!
 //! A lock file beside the data holds the process id for the error message. The lock itself is the
 //! kernel's (`flock`), so it ends with the process in any case.
+//!
+//! - A second line names the boot of the machine in which the store was verified. A process that is
+//!   killed leaves what it wrote to the kernel, so the store stays whole until the next boot.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
@@ -21,6 +25,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     file: File,
+    /// Whether the store was verified since this machine booted.
+    pub(crate) was_verified: bool,
 }
 
 impl FolderLock {
@@ -40,19 +46,44 @@ impl FolderLock {
         if shared.is_none() {
             wait_for(&mut file, folder)?;
         }
+        let mut before = String::new();
+        // Without it the store counts as not verified.
+        let read = file.read_to_string(&mut before).ok();
+        let boot = read.and_then(|_| before.lines().nth(1));
+        let was_verified = boot.is_some_and(|boot| !boot.is_empty() && boot == machine_boot());
         let written = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|e| StoreError::from_io(folder, "write the lock file", e))?;
         let file = shared.unwrap_or(file);
-        Ok(Self { file })
+        Ok(Self { file, was_verified })
     }
 
     /// Returns the lock for a second holder in this process: it ends with the last of them.
     pub(crate) fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }
+}
+
+/// Notes in the lock file of `folder`, whose lock is held, that the store is verified. Without the
+/// note, the next opening verifies the store before it is read.
+pub(crate) fn note_verified(folder: &Path) {
+    let file = OpenOptions::new().append(true).open(folder.join("lock"));
+    if let Err(error) = file.and_then(|mut file| writeln!(file, "{}", machine_boot())) {
+        tracing::warn!(folder = %folder.display(), %error, "can't note that the store is verified");
+    }
+}
+
+/// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty if
+/// there is none.
+pub fn machine_boot() -> String {
+    static READ: LazyLock<String> = LazyLock::new(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map(|id| id.trim().to_owned())
+            .unwrap_or_default()
+    });
+    READ.clone()
 }
 
 /// Returns the lock `held` once more, if it is one of `file`. Another file has the name after a
@@ -108,7 +139,7 @@ fn in_use_by(folder: &Path, file: &mut File) -> StoreError {
     let read = file.read_to_string(&mut text).ok();
     StoreError::InUse {
         path: folder.to_owned(),
-        pid: read.and_then(|_| text.trim().parse().ok()),
+        pid: read.and_then(|_| text.lines().next()?.parse().ok()),
     }
 }
 

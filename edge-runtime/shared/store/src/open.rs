@@ -31,7 +31,7 @@ use crate::table::{BATCHES, FILE, RECORDS, newer_record, split_key};
 use crate::{CorruptRecord, salvage, witness};
 
 /// Folder in which records are copied.
-const NEW: &str = "data.new";
+pub(crate) const NEW: &str = "data.new";
 
 /// Prefix of the folders that are set aside, before their number.
 const QUARANTINE: &str = "data.quarantine-";
@@ -67,15 +67,6 @@ impl OpenOutcome {
     }
 }
 
-/// Result of a compaction at opening.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compaction {
-    /// Bytes on disk before.
-    pub before: u64,
-    /// Bytes on disk after.
-    pub after: u64,
-}
-
 /// Result of opening a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenReport {
@@ -86,8 +77,6 @@ pub struct OpenReport {
     pub records: u64,
     /// Bytes of their keys and payloads.
     pub live_bytes: u64,
-    /// Set when the file was compacted.
-    pub compaction: Option<Compaction>,
     pub(crate) corrupt_raw: Vec<Vec<u8>>,
     /// Number of the last batch in the store.
     pub(crate) batches: u64,
@@ -100,7 +89,6 @@ impl OpenReport {
             corrupt: Vec::new(),
             records: 0,
             live_bytes: 0,
-            compaction: None,
             corrupt_raw: Vec::new(),
             batches: 0,
         }
@@ -109,7 +97,7 @@ impl OpenReport {
     /// Reads and adds every record of the database in `data`, up to one that a newer version wrote.
     pub(crate) fn count(
         &mut self,
-        db: &Database,
+        db: &dyn ReadableDatabase,
         data: &Path,
     ) -> Result<Option<NewerFormat>, redb::Error> {
         for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
@@ -200,17 +188,20 @@ pub(crate) fn check_free(path: &Path, needed: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes the steps of this module, then compacts where it is worth it.
+/// Takes the steps of this module, then compacts where it is worth it. Calls `begin_changes` before
+/// a reader of the same file could notice a change.
 pub(crate) fn open(
     root: &Path,
     options: &Options,
+    begin_changes: impl FnOnce(),
 ) -> Result<(Database, PathBuf, OpenReport), StoreError> {
     let data = root.join("data");
     format::check(root)?;
     finish_interrupted(root, &data).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
-    let (mut db, mut report) = open_or_restart(root, &data, options)?;
+    let (mut db, report) = open_or_restart(root, &data, options)?;
     sync_dir(&data)?;
     format::mark(root)?;
+    begin_changes();
 
     let size = || {
         let file = data.join(FILE);
@@ -224,7 +215,6 @@ pub(crate) fn open(
             Ok(_) => {
                 let after = size()?;
                 tracing::info!(path = %data.display(), before, after, "store compacted");
-                report.compaction = Some(Compaction { before, after });
             }
             // No reason to fail: what was committed stays so, and the file is only large. The
             // handle takes no more writes after a failure; a new one does.

@@ -1,32 +1,34 @@
-//! The records of a store whose disk accepts no write.
+//! The records of a store that is not open for writing yet.
 //!
-//! - The disk is left unchanged: what opening has to repair is repaired in memory.
+//! - The disk is left unchanged: redb reads the last commit as it is, or the one before it.
+//! - A store that its last process closed, or a kill left since this boot, is whole: it may be read
+//!   before it is verified. Of another one, all records are read first.
 //! - Files that can't be read, for damage or any other reason, give an empty store that is not
 //!   complete. Repairing and reporting damage is left to the next opening for writing.
 //! - Holds the folder's lock where the disk has a lock file. Without one, another process may
 //!   change the files: [`ReadOnlyStore::is_found_by`] says whether one did.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database};
+use redb::backends::InMemoryBackend;
+use redb::{Builder, ReadableDatabase};
 
 use crate::batch::{Batch, Keyspace};
 use crate::error::StoreError;
 use crate::guard::{self, StoreFault, fault_to_error};
-use crate::open::{OpenOutcome, OpenReport};
+use crate::open::{self, OpenOutcome, OpenReport};
 use crate::options::Options;
-use crate::overlay::{EndSwitch, Overlay};
-use crate::table::{FILE, RECORDS};
-use crate::{Page, Store, format, lock, reads, witness};
+use crate::table::{BATCHES, FILE, RECORDS};
+use crate::{Page, Store, format, lock, reads, record, salvage, witness};
 
-#[derive(Debug)]
+type Reader = Box<dyn ReadableDatabase + Send + Sync>;
+
 pub(crate) struct ReadOnlyStore {
-    // Before the database, whose closing then finds no disk.
-    _end: EndSwitch,
-    db: Database,
+    db: Reader,
     data: PathBuf,
     contents: Contents,
     /// Whether opening for writing has nothing to repair.
@@ -34,27 +36,58 @@ pub(crate) struct ReadOnlyStore {
     lock: Option<File>,
 }
 
-/// Numbers that change with every batch.
+/// What changes with every batch: its number, and the mark of the last one.
 #[derive(Debug, PartialEq, Eq)]
 struct Contents {
     batches: u64,
-    records: u64,
-    live_bytes: u64,
     mark: Option<Vec<u8>>,
 }
 
-impl Contents {
-    fn new(report: &OpenReport, mark: Option<Vec<u8>>) -> Self {
-        Self {
-            batches: report.batches,
-            records: report.records,
-            live_bytes: report.live_bytes,
-            mark,
-        }
+impl fmt::Debug for ReadOnlyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ReadOnlyStore");
+        debug
+            .field("data", &self.data)
+            .field("contents", &self.contents);
+        debug.finish_non_exhaustive()
     }
 }
 
 impl ReadOnlyStore {
+    /// Opens a folder in which records can be written, and reads none of them. `None` where the
+    /// store has to be verified first: after a power cut, a repair that was cut, or a loss.
+    pub(crate) fn open_unverified(root: &Path, options: &Options) -> Option<Self> {
+        let lock = open::take_folder(root, options, None).ok()?;
+        format::check(root).ok()?;
+        let data = root.join("data");
+        let file = File::open(data.join(FILE)).ok()?;
+        let is_whole = lock.was_verified || salvage::is_closed(&file);
+        if !is_whole || root.join(open::NEW).exists() {
+            return None;
+        }
+        let opened = guard::call(|| {
+            let db = salvage::open_as_it_is(file, 0, options)?;
+            let records = db.begin_read()?.open_table(RECORDS)?;
+            let raw = records.get(BATCHES)?;
+            let number =
+                raw.and_then(|raw| witness::number(record::decode(BATCHES, raw.value()).ok()?));
+            Ok((db, number))
+        });
+        let (db, number) = opened.ok()?;
+        let acknowledged = witness::read(root);
+        let batches = number.filter(|number| *number >= acknowledged.number)?;
+        Some(Self {
+            db: Box::new(db),
+            data,
+            contents: Contents {
+                batches,
+                mark: acknowledged.mark,
+            },
+            is_complete: true,
+            lock: Some(lock.share().ok()?),
+        })
+    }
+
     /// Opens what the folder `root` holds.
     ///
     /// # Errors
@@ -71,31 +104,26 @@ impl ReadOnlyStore {
         options: &Options,
     ) -> Result<(Self, OpenReport), StoreError> {
         let data = root.join("data");
-        let file = data.join(FILE);
         format::check(root)?;
-        let opened = match File::open(&file) {
-            Ok(file) => read(&data, Some(file), options),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => read(&data, None, options),
-            Err(e) => Err(StoreFault::Io(e)),
-        };
-        let (read, is_complete) = match opened {
-            Ok(read) => (read, true),
+        let (read, is_complete) = match read(&data, options) {
+            Ok(read) => (Ok(read), true),
             Err(StoreFault::Newer(newer)) => return Err(newer.into()),
+            Err(StoreFault::Io(e)) if e.kind() == io::ErrorKind::NotFound => (empty(), true),
             Err(fault) => {
-                tracing::error!(path = %file.display(), ?fault, "stored records can't be read");
-                let empty = read(&data, None, options);
-                let empty = empty.map_err(|f| fault_to_error(&data, "read", f))?;
-                (empty, false)
+                tracing::error!(path = %data.display(), ?fault, "stored records can't be read");
+                (empty(), false)
             }
         };
-        let Read { end, db, report } = read;
+        let (db, report) = read.map_err(|fault| fault_to_error(&data, "read", fault))?;
         let acknowledged = witness::read(root);
         let lost = acknowledged.number > report.batches;
         let store = Self {
-            _end: end,
             db,
             data,
-            contents: Contents::new(&report, acknowledged.mark),
+            contents: Contents {
+                batches: report.batches,
+                mark: acknowledged.mark,
+            },
             is_complete: is_complete && !lost && report.corrupt.is_empty(),
             lock: held,
         };
@@ -105,7 +133,8 @@ impl ReadOnlyStore {
     /// Returns whether opening for writing, with this `report` and `mark`, found these records.
     pub(crate) fn is_found_by(&self, report: &OpenReport, mark: Option<Vec<u8>>) -> bool {
         let is_sound = report.outcome == OpenOutcome::Clean && report.corrupt.is_empty();
-        self.is_complete && is_sound && Contents::new(report, mark) == self.contents
+        let batches = report.batches;
+        self.is_complete && is_sound && Contents { batches, mark } == self.contents
     }
 
     /// Returns whether `other` has the same records.
@@ -123,41 +152,43 @@ impl ReadOnlyStore {
     }
 }
 
-/// A database that was read.
-struct Read {
-    end: EndSwitch,
-    db: Database,
-    report: OpenReport,
+/// Opens the database of the folder `data` as it is, or the commit before where the last one can't
+/// be read, and counts its records.
+fn read(data: &Path, options: &Options) -> Result<(Reader, OpenReport), StoreFault> {
+    let of_commit = |turned| {
+        let file = File::open(data.join(FILE)).map_err(StoreFault::Io)?;
+        let mut report = OpenReport::empty();
+        let (db, newer) = guard::call(|| {
+            let db = salvage::open_as_it_is(file, turned, options)?;
+            let newer = report.count(&db, data)?;
+            Ok((db, newer))
+        })?;
+        match newer {
+            Some(newer) => Err(StoreFault::Newer(newer)),
+            None => Ok((Box::new(db) as Reader, report)),
+        }
+    };
+    match of_commit(0) {
+        Err(StoreFault::Damage(_)) => of_commit(salvage::PRIMARY_SLOT),
+        last => last,
+    }
 }
 
-/// Opens the database in `file`, or an empty one, and counts its records.
-fn read(data: &Path, file: Option<File>, options: &Options) -> Result<Read, StoreFault> {
-    let is_new = file.is_none();
-    let overlay = Overlay::new(file).map_err(StoreFault::Io)?;
-    let end = overlay.end_switch();
-    let mut report = OpenReport::empty();
-    let (db, newer) = guard::call(|| {
-        let db = Builder::new()
-            .set_cache_size(options.cache_bytes())
-            .set_check_integrity_on_open(true)
-            .create_with_backend(overlay)?;
-        if is_new {
-            let transaction = db.begin_write()?;
-            transaction.open_table(RECORDS)?;
-            transaction.commit()?;
-        }
-        let newer = report.count(&db, data)?;
-        Ok((db, newer))
+/// A database without records, in memory.
+fn empty() -> Result<(Reader, OpenReport), StoreFault> {
+    let db = guard::call(|| {
+        let db = Builder::new().create_with_backend(InMemoryBackend::new())?;
+        let transaction = db.begin_write()?;
+        transaction.open_table(RECORDS)?;
+        transaction.commit()?;
+        Ok(db)
     })?;
-    match newer {
-        Some(newer) => Err(StoreFault::Newer(newer)),
-        None => Ok(Read { end, db, report }),
-    }
+    Ok((Box::new(db), OpenReport::empty()))
 }
 
 impl Store for ReadOnlyStore {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        reads::get(&self.db, keyspace, key, |fault| self.unread(fault))
+        reads::get(&*self.db, keyspace, key, |fault| self.unread(fault))
     }
 
     fn scan(
@@ -166,7 +197,7 @@ impl Store for ReadOnlyStore {
         from: Bound<&[u8]>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        reads::scan(&self.db, keyspace, from, limit).map_err(|fault| self.unread(fault))
+        reads::scan(&*self.db, keyspace, from, limit).map_err(|fault| self.unread(fault))
     }
 
     fn write(&self, _: Batch) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use redb::{Database, ReadableDatabase};
+use redb::ReadableDatabase;
 
 use crate::batch::Keyspace;
 use crate::error::StoreError;
@@ -12,7 +12,7 @@ use crate::{CorruptRecord, Entry, Page, record};
 
 /// Returns the payload at `key`. `unread` converts a fault of the database.
 pub(crate) fn get(
-    db: &Database,
+    db: &dyn ReadableDatabase,
     keyspace: Keyspace,
     key: &[u8],
     unread: impl FnOnce(StoreFault) -> StoreError,
@@ -35,7 +35,7 @@ pub(crate) fn get(
 
 /// Returns at most `limit` records of `keyspace` from `from` on, smallest key first.
 pub(crate) fn scan(
-    db: &Database,
+    db: &dyn ReadableDatabase,
     keyspace: Keyspace,
     from: Bound<&[u8]>,
     limit: usize,

@@ -1,9 +1,9 @@
-//! Reads what can still be read of a damaged database.
+//! Reads a database as it is, without proof or repair: one that is verified later, and what can
+//! still be read of a damaged one.
 //!
 //! redb reads a file only after proving or repairing all of it, and refuses one with a single bad
-//! page. Here it reads the file as it is, through a backend that can't write and that hides the
-//! flag of an unclean end. Each record proves itself by its own checksum. The damaged file is not
-//! changed.
+//! page. Here a backend that can't write hides the flag of an unclean end. Each record proves itself
+//! by its own checksum. The file is not changed.
 
 use std::fs::File;
 use std::io;
@@ -12,8 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use redb::{
-    BackendError, Builder, ConcurrencyMode, Database, ReadableDatabase, ReadableTable,
-    StorageBackend,
+    BackendError, Builder, ConcurrencyMode, Database, ReadOnlyDatabase, ReadableDatabase,
+    ReadableTable, StorageBackend,
 };
 
 use crate::guard::{self, StoreFault};
@@ -24,7 +24,7 @@ use crate::table::{BATCHES, RECORDS, newer_record};
 /// Offset of the byte with the current commit slot and the state of the file (redb,
 /// `docs/design.md`, "god byte").
 const STATE_AT: u64 = 9;
-const PRIMARY_SLOT: u8 = 1;
+pub(crate) const PRIMARY_SLOT: u8 = 1;
 const RECOVERY_REQUIRED: u8 = 2;
 
 /// Bytes of records copied in one transaction.
@@ -80,6 +80,25 @@ impl StorageBackend for ReadOnlyFile {
     }
 }
 
+/// Returns whether the process that had the database `file` open has closed it.
+pub(crate) fn is_closed(file: &File) -> bool {
+    let mut state = [RECOVERY_REQUIRED];
+    file.read_exact_at(&mut state, STATE_AT).is_ok() && state[0] & RECOVERY_REQUIRED == 0
+}
+
+/// Opens the database `file` as it is, with the state bits `turned` flipped.
+pub(crate) fn open_as_it_is(
+    file: File,
+    turned: u8,
+    options: &Options,
+) -> Result<ReadOnlyDatabase, redb::Error> {
+    let opened = Builder::new()
+        .set_cache_size(options.cache_bytes())
+        .set_concurrency_mode(ConcurrencyMode::SingleWriter)
+        .open_read_only_with_backend(ReadOnlyFile { file, turned });
+    Ok(opened?)
+}
+
 /// How far a pass came.
 enum End {
     /// All of it was read.
@@ -126,14 +145,8 @@ fn pass(
     let data = file.parent().unwrap_or(file);
     let mut ours = Ok(());
     let read = guard::call(|| {
-        let file = ReadOnlyFile {
-            file: File::open(file).map_err(redb::Error::Io)?,
-            turned,
-        };
-        let db_read = Builder::new()
-            .set_cache_size(options.cache_bytes())
-            .set_concurrency_mode(ConcurrencyMode::SingleWriter)
-            .open_read_only_with_backend(file)?;
+        let file = File::open(file).map_err(redb::Error::Io)?;
+        let db_read = open_as_it_is(file, turned, options)?;
         let records = db_read.begin_read()?.open_table(RECORDS)?;
         let mut all = records.iter()?;
         let mut sound: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();

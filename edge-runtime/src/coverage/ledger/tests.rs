@@ -141,6 +141,22 @@ fn open_span_without_frames_has_ended() {
 }
 
 #[test]
+fn wait_for_the_disk_ends_a_span_and_a_short_one_does_not() {
+    let state = tempfile::tempdir().unwrap();
+    let ledger = CoverageLedger::open(journal(state.path()), state.path()).unwrap();
+    let mut recorder = CoverageRecorder::new(Arc::clone(&ledger), watch("p"));
+    let began = Instant::now();
+    recorder.look(&frame(began, 0), Sight::Clear);
+    recorder.end_if_held_up(Duration::from_secs(1));
+    recorder.look(&frame(began, 200), Sight::Clear);
+    recorder.end_if_held_up(Duration::from_secs(35));
+    recorder.look(&frame(began, 35_200), Sight::Clear);
+    let ended = ("p".to_owned(), 0, 200, SpanEnd::Disk);
+    let open = ("p".to_owned(), 35_200, 35_200, SpanEnd::Open);
+    assert_eq!(spans(&ledger), [ended, open]);
+}
+
+#[test]
 fn end_of_a_blind_pipeline_is_stored_in_order_and_after_a_kill() {
     let state = tempfile::tempdir().unwrap();
     let journal = journal(state.path());

@@ -32,7 +32,7 @@ pub struct InvalidField {
 ///
 /// # Errors
 /// [`InvalidField`] for the first wrong field.
-pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
+pub(crate) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
     let given = &new.assessment;
     line(
         "assessment.note",

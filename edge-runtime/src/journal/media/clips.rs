@@ -55,7 +55,7 @@ impl MediaStore {
         }
         let id = parse(&clip.id)?;
         // Under the lock, so that the folder is not removed as empty meanwhile.
-        self.make_folder(&mut self.index.lock(), id)
+        self.make_folder(&mut self.index(), id)
     }
 
     /// Stores the clip that was written at `written`; durable on return. Deletes other files if
@@ -110,7 +110,7 @@ impl MediaStore {
             remove(&path);
             return Err(io_at(&folder)(error));
         }
-        self.index.lock().insert(entry);
+        self.index().insert(entry);
         self.names.lock().active.remove(&id);
         let content_type = form.content_type().to_owned();
         Ok(ClipState::Kept {
@@ -133,7 +133,7 @@ impl MediaStore {
     pub fn find_clip(&self, id: &str) -> Option<ClipState> {
         let entry = self.entry(id).ok()?;
         // The run may have ended between the move and the sync.
-        self.make_folder(&mut self.index.lock(), entry.id).ok()?;
+        self.make_folder(&mut self.index(), entry.id).ok()?;
         (self.sync_folder)(&self.folder_of(entry.id)).ok()?;
         let path = self.path_of(&entry);
         let sha256 = Hash::of_all(&mut File::open(path).ok()?).ok()?.to_string();

@@ -55,6 +55,8 @@ const RANKS: [(RetentionRank, &str); 2] = [
 #[derive(Debug, Default)]
 pub(super) struct Index {
     queues: BTreeMap<RetentionRank, RankQueue>,
+    /// Whether the files of earlier runs are in it.
+    pub(super) is_counted: bool,
     /// Files that can't be deleted, with the time of the next try.
     pub(super) stuck: BTreeMap<Ulid, Instant>,
     pub(super) deleted: u64,

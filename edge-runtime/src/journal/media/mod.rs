@@ -4,8 +4,10 @@
 //! - The picture, its final name and the name of its folder are on stable storage before
 //!   [`MediaStore::put`] returns, and so before its event is appended.
 //! - A clip is written under a hidden name and renamed once it is on stable storage
-//!   ([`MediaStore::keep_clip`]). The next start removes what a crash left. Other entries below the
+//!   ([`MediaStore::keep_clip`]). The next run removes what a crash left. Other entries below the
 //!   folder, and what can't be read or deleted, are left alone.
+//! - Files are counted by the first use of the index, before anything is written: many of them
+//!   don't delay the first frame.
 //! - [`MediaStore::new_clip`] waits for no disk: names have a lock that is held for moments only.
 //! - An id is a ULID and its folder follows from its time, so no id names a file outside.
 //! - Ids grow in the order of storing, over restarts and clock jumps. Their time is not that of the
@@ -23,12 +25,14 @@ mod error;
 mod index;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use jiff::civil::Date;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{Access, access};
 use ulid::Ulid;
 use watchkeeper_board::storage::{SpaceError, space};
@@ -100,47 +104,54 @@ pub struct MediaStore {
 }
 
 impl MediaStore {
-    /// Opens `<state>/media`, removes incomplete files of a crash, and counts the others.
+    /// Opens `<state>/media`, and finds the last id.
     ///
     /// # Errors
     /// When the folder can't be created or read.
     pub fn open(state: &Path, limits: MediaLimits) -> Result<Self, MediaError> {
         let root = state.join("media");
-        let mut files = Vec::new();
-        let days = match fs::create_dir_all(&root) {
-            Ok(()) => Some(fs::read_dir(&root).map_err(io_at(&root))?),
+        let mut days = match fs::create_dir_all(&root) {
+            Ok(()) => days(&root).map_err(io_at(&root))?,
             // Made with the first folder of a day.
-            Err(error) if durable::is_disk_refusal(&error) => None,
+            Err(error) if durable::is_disk_refusal(&error) => Vec::new(),
             Err(error) => return Err(io_at(&root)(error)),
         };
-        for day in days.into_iter().flatten() {
-            let day = day.map_err(io_at(&root))?.path();
-            let name = day.file_name().and_then(|name| name.to_str());
-            // Others are not ours, such as `lost+found`.
-            if name.is_some_and(|name| name.parse::<jiff::civil::Date>().is_ok())
-                && let Err(error) = list_day(&day, &mut files)
-            {
+        days.sort_unstable();
+        let last = days.iter().rev().find_map(|day| last_id(day));
+        Ok(Self {
+            root,
+            limits,
+            sync_folder: durable::sync_folder,
+            index: Mutex::default(),
+            names: Mutex::new(MediaIds {
+                active: BTreeSet::new(),
+                last: last.unwrap_or(Ulid::nil()),
+            }),
+        })
+    }
+
+    /// Locks the index. The first call counts the files, removes incomplete ones of a crash, and
+    /// deletes what is over the limit.
+    fn index(&self) -> MutexGuard<'_, Index> {
+        let mut index = self.index.lock();
+        if std::mem::replace(&mut index.is_counted, true) {
+            return index;
+        }
+        let mut files = Vec::new();
+        let listed = days(&self.root).inspect_err(
+            |error| tracing::warn!(path = %self.root.display(), %error, "can't read the folder of pictures and clips"),
+        );
+        for day in listed.into_iter().flatten() {
+            if let Err(error) = list_day(&day, &mut files) {
                 tracing::warn!(path = %day.display(), %error, "can't read a folder of pictures and clips");
             }
         }
         files.sort_unstable();
-        let last = files.last().map_or(Ulid::nil(), |entry| entry.id);
-        let mut index = Index::default();
         for entry in files {
             index.insert(entry);
         }
-        let store = Self {
-            root,
-            limits,
-            sync_folder: durable::sync_folder,
-            index: Mutex::new(index),
-            names: Mutex::new(MediaIds {
-                active: BTreeSet::new(),
-                last,
-            }),
-        };
-        store.delete_for(0);
-        Ok(store)
+        self.delete_over(&mut index, 0);
+        index
     }
 
     /// The folder of the files.
@@ -185,7 +196,7 @@ impl MediaStore {
 
     fn store_picture(&self, entry: MediaEntry, jpeg: &[u8]) -> Result<(), MediaError> {
         // Under the lock, so that the folder is not removed as empty meanwhile.
-        self.make_folder(&mut self.index.lock(), entry.id)?;
+        self.make_folder(&mut self.index(), entry.id)?;
         let path = self.path_of(&entry);
         // Opening removes what a power cut leaves of it.
         if let Err(error) = durable::replace(&path, jpeg) {
@@ -193,7 +204,7 @@ impl MediaStore {
             remove(&path);
             return Err(io_at(&path)(error));
         }
-        self.index.lock().insert(entry);
+        self.index().insert(entry);
         Ok(())
     }
 
@@ -202,7 +213,7 @@ impl MediaStore {
         if self.names.lock().active.contains(&ulid) {
             return Err(MediaError::NotYet { id: shown(id) });
         }
-        let entry = self.index.lock().find(ulid);
+        let entry = self.index().find(ulid);
         entry.ok_or_else(|| MediaError::NotFound { id: shown(id) })
     }
 
@@ -253,13 +264,13 @@ impl MediaStore {
 
     /// Bytes of all pictures and clips.
     pub fn bytes(&self) -> u64 {
-        self.index.lock().bytes()
+        self.index().bytes()
     }
 
     /// Bytes of the pictures and clips that this process can probably delete: it may write to their
     /// folders, and the last try did not fail.
     pub fn deletable_bytes(&self) -> u64 {
-        let index = self.index.lock();
+        let index = self.index();
         let may_delete_in = Access::WRITE_OK | Access::EXEC_OK;
         let mut last = None;
         let deletable = index.files().filter(|entry| {
@@ -278,7 +289,7 @@ impl MediaStore {
     /// Number of files deleted for space since the start.
     #[must_use]
     pub fn deleted(&self) -> u64 {
-        self.index.lock().deleted
+        self.index().deleted
     }
 
     /// Creates the folder of `id` if it is missing, and makes its name durable. One that is there
@@ -312,7 +323,7 @@ impl MediaStore {
 
     /// Deletes files until `bytes` are freed, and returns the freed bytes.
     pub fn free_space(&self, bytes: u64) -> u64 {
-        let mut index = self.index.lock();
+        let mut index = self.index();
         let mut freed = 0;
         while freed < bytes {
             let Some(deleted) = self.delete_next(&mut index) else {
@@ -325,10 +336,11 @@ impl MediaStore {
 
     /// Deletes files until `coming` more bytes fit within the limit.
     fn delete_for(&self, coming: u64) {
-        let mut index = self.index.lock();
-        while index.bytes() + coming > self.limits.max_bytes
-            && self.delete_next(&mut index).is_some()
-        {}
+        self.delete_over(&mut self.index(), coming);
+    }
+
+    fn delete_over(&self, index: &mut Index, coming: u64) {
+        while index.bytes() + coming > self.limits.max_bytes && self.delete_next(index).is_some() {}
     }
 
     /// Deletes the next file that can be deleted and returns its size. The others stay, and are
@@ -389,6 +401,26 @@ fn remove(path: &Path) {
         }
         _ => {}
     }
+}
+
+/// The folders of days in `root`. Others are not ours, such as `lost+found`.
+fn days(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut days = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(OsStr::to_str);
+        if name.is_some_and(|name| name.parse::<Date>().is_ok()) {
+            days.push(path);
+        }
+    }
+    Ok(days)
+}
+
+/// The highest id of the files of a day.
+fn last_id(day: &Path) -> Option<Ulid> {
+    let files = fs::read_dir(day).ok()?.flatten();
+    let entries = files.filter_map(|file| MediaEntry::of_file(&file.file_name().to_string_lossy()));
+    entries.map(|entry| entry.id).max()
 }
 
 /// Adds the files of a day to `files`, and removes incomplete ones.

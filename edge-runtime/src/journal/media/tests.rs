@@ -14,7 +14,9 @@ fn open(state: &Path, max_bytes: u64) -> MediaStore {
         max_bytes,
         min_free_bytes: 0,
     };
-    MediaStore::open(state, limits).unwrap()
+    let store = MediaStore::open(state, limits).unwrap();
+    drop(store.index());
+    store
 }
 
 fn begun(store: &MediaStore, unix_ms: i64) -> NewClip {
@@ -463,6 +465,7 @@ fn incomplete_picture_is_removed_and_full_disk_reported() {
         min_free_bytes: u64::MAX,
     };
     let store = MediaStore::open(dir.path(), limits).unwrap();
+    assert_eq!(store.bytes(), 0);
     assert_eq!(fs::read_dir(&day).unwrap().count(), 0);
     let refused = store
         .put(MediaKind::Clean, RetentionRank::Normal, NOV_21, b"x")

@@ -13,9 +13,10 @@ use sha2::{Digest, Sha256};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_store::machine_boot;
 
 use crate::clock;
-use crate::guard::{fingerprint, machine_boot};
+use crate::guard::fingerprint;
 use crate::pipeline::run::RunState;
 
 /// First bytes of a file; the last one is the format.

@@ -214,8 +214,13 @@ impl Manager {
             (None, None) => return None,
         };
         let since_ms = i64::try_from(error.since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let blocked = if recorder.blocks_pipelines() {
+            "; their queue is full, so pipelines wait too and watch nothing meanwhile"
+        } else {
+            ""
+        };
         Some(format!(
-            "events can't be stored: {}; since {}; {} events wait in memory; {}",
+            "events can't be stored: {}; since {}; {} events wait in memory; {}{blocked}",
             error.why,
             clock::utc(clock::wall().unix_ms.saturating_sub(since_ms)),
             recorder.waiting(),

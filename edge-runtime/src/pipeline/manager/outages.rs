@@ -24,16 +24,17 @@ impl Manager {
     ) -> Option<SourceHandle> {
         // Locked throughout: the outage of the old source ends before any notice of the new one.
         let mut outages = self.outages.lock();
-        let old = {
+        let old = self.parts.metrics.count_replaced(id, || {
             let mut table = self.sources.table.write();
-            match next {
+            let old = match next {
                 Some(next) => table.insert(id.clone(), next),
                 None => table.remove(id),
-            }
-        };
-        if let Some(old) = &old {
+            }?;
+            drop(table);
             old.close();
-        }
+            let counters = old.status().counters;
+            Some((old, counters))
+        });
         let record = outages.notice(
             Instant::now(),
             id,

@@ -11,7 +11,7 @@
 //! - An event whose pictures can't be kept is journaled without them.
 //! - The reason of a refusal decides what happens to the event (`refusals`).
 //! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
-//!   durable.
+//!   durable; the next start reports their loss.
 //! - What the last run left is stored before any new event; new ones wait in the queue while the
 //!   journal is read for it.
 //! - While the disk refuses, a mark beside the journal says so (`unstored`): a power cut loses no
@@ -40,6 +40,7 @@ use self::queue::{BoxPlace, DROPPED_RECORDS, Item, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
 use self::thread::{LastRecords, RecorderThread};
+use self::unstored::Pace;
 pub use self::unstored::UnstoredMark;
 use crate::clock::ProcessorSum;
 use crate::journal::media::MediaStore;
@@ -82,6 +83,7 @@ pub struct Recorder {
     broken: Arc<OnceLock<String>>,
     lost: Arc<AtomicU64>,
     meter: Arc<EventMeter>,
+    mark: Arc<Mutex<UnstoredMark>>,
 }
 
 impl Recorder {
@@ -98,6 +100,7 @@ impl Recorder {
         // Capacity of both lanes and of one `Item::Dropped`: a sender that holds a permit never
         // blocks here.
         let (queue, items) = mpsc::sync_channel(MAX_PIPELINE_EVENTS + MAX_BOX_EVENTS + 1);
+        let LastRun { records, mark } = last_run;
         let recorder = Self {
             queue,
             state: Arc::default(),
@@ -106,11 +109,13 @@ impl Recorder {
             broken: Arc::default(),
             lost: Arc::default(),
             meter: Arc::default(),
+            mark: Arc::new(Mutex::new(mark)),
         };
-        let LastRun { records, mark } = last_run;
         // What the last run left counts as one event.
-        recorder.state.change(|progress| progress.sent = 1);
-        let mut worker = RecorderThread {
+        recorder.state.change(|progress| {
+            (progress.sent, progress.left, progress.marked_until) = (1, 1, 1);
+        });
+        let worker = RecorderThread {
             journal,
             media,
             disk_space,
@@ -120,10 +125,7 @@ impl Recorder {
             lost: Arc::clone(&recorder.lost),
             meter: Arc::clone(&recorder.meter),
             state: Arc::clone(&recorder.state),
-            mark,
-            marked_until: 1,
-            left: 1,
-            given_up: 0,
+            mark: Arc::clone(&recorder.mark),
         };
         let thread = Thread::spawn("recorder".to_owned(), move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| worker.run(records, &items)));
@@ -256,6 +258,14 @@ impl Recorder {
         }
     }
 
+    /// Marks the events that still wait when the process ends, so that the next start reports them
+    /// as lost. Returns their number; zero if all are stored.
+    pub fn mark_unstored(&self) -> u64 {
+        let error = self.storage_error().map(|error| error.why);
+        let why = error.unwrap_or_else(|| "the journal was still being read".to_owned());
+        self.state.mark_unstored(&self.mark, &why, Pace::AtOnce)
+    }
+
     /// Why events are not stored at the moment.
     pub fn storage_error(&self) -> Option<StorageError> {
         self.storage_error.lock().clone()
@@ -263,7 +273,12 @@ impl Recorder {
 
     /// Number of events that are not stored yet.
     pub fn waiting(&self) -> u64 {
-        self.state.sent_and_waiting().1
+        self.state.waiting()
+    }
+
+    /// Whether the next event of a pipeline has to wait for a place.
+    pub fn blocks_pipelines(&self) -> bool {
+        self.state.progress.lock().is_full(0)
     }
 
     /// Why no event will be stored any more: the store can't be trusted, or the thread has ended.

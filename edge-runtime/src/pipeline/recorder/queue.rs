@@ -17,6 +17,8 @@ use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::{EventId, PipelineId};
 use watchkeeper_engine::workflow::{Packed, Pixels};
 
+use super::unstored::{Pace, UnstoredMark};
+use crate::clock;
 use crate::journal::Stamp;
 use crate::pipeline::pixels::FramePixels;
 
@@ -140,6 +142,12 @@ pub(super) struct Progress {
     /// Events that the thread has finished. The queue keeps the order: once `done` reaches a value
     /// of `sent`, everything sent until then is finished.
     pub(super) done: u64,
+    /// Events that were given up because the runtime stops. The mark about them stays.
+    pub(super) given_up: u64,
+    /// 1 until the records of the last run are stored. The next start makes them again.
+    pub(super) left: u64,
+    /// The mark is about events up to this value of [`Self::sent`].
+    pub(super) marked_until: u64,
     /// Events of pipelines in the queue.
     pipeline_events: usize,
     /// Records of the runtime in the queue.
@@ -222,10 +230,29 @@ pub(super) struct QueueState {
 }
 
 impl QueueState {
-    /// Events sent so far, and those of them that are not finished.
-    pub(super) fn sent_and_waiting(&self) -> (u64, u64) {
+    /// Number of events that are not finished.
+    pub(super) fn waiting(&self) -> u64 {
         let progress = self.progress.lock();
-        (progress.sent, progress.sent.saturating_sub(progress.done))
+        progress.sent.saturating_sub(progress.done)
+    }
+
+    /// Writes to `mark` how many events of this run are not stored, and returns that number.
+    pub(super) fn mark_unstored(&self, mark: &Mutex<UnstoredMark>, why: &str, pace: Pace) -> u64 {
+        // Held throughout: the thread may finish events meanwhile, and then clears the mark.
+        let mut mark = mark.lock();
+        let mut count = 0;
+        self.change(|progress| {
+            let waiting = progress.sent.saturating_sub(progress.done);
+            let all = waiting + progress.given_up + progress.dropped;
+            count = all.saturating_sub(progress.left);
+            if count > 0 {
+                progress.marked_until = progress.sent;
+            }
+        });
+        if count > 0 {
+            mark.hold(clock::wall(), count, why, pace);
+        }
+        count
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut Progress)) {

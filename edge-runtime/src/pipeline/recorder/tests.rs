@@ -166,6 +166,37 @@ fn records_of_the_last_run_are_stored_before_new_events() {
 }
 
 #[test]
+fn events_queued_while_the_journal_is_read_are_marked_at_a_stop() {
+    let state = tempfile::tempdir().unwrap();
+    let (read, journal_is_read) = mpsc::channel();
+    let last_run = LastRun {
+        records: Box::new(move || {
+            journal_is_read.recv().unwrap();
+            Ok(Vec::new())
+        }),
+        mark: UnstoredMark::open(state.path()).0,
+    };
+    let (recorder, _) = recorder_after(Arc::new(MemoryStore::new()), state.path(), last_run);
+    assert_eq!(recorder.mark_unstored(), 0);
+    assert_eq!(marked_loss(state.path()), None);
+    for _ in 0..2 {
+        assert!(recorder.record(outage("queued"), None));
+    }
+    assert_eq!(recorder.mark_unstored(), 2);
+    let loss = marked_loss(state.path()).unwrap();
+    assert_eq!(loss.count, 2);
+    assert!(
+        loss.message.contains("still being read"),
+        "{}",
+        loss.message
+    );
+    // A thread that is done in time stores them, and nothing is lost.
+    read.send(()).unwrap();
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    wait_until("cleared mark", || marked_loss(state.path()).is_none());
+}
+
+#[test]
 fn journal_that_cannot_be_read_breaks_the_recorder() {
     let state = tempfile::tempdir().unwrap();
     let what = "the journal's head".to_owned();

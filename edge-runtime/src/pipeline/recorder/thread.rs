@@ -50,13 +50,7 @@ pub(super) struct RecorderThread {
     pub(super) lost: Arc<AtomicU64>,
     pub(super) meter: Arc<EventMeter>,
     pub(super) state: Arc<QueueState>,
-    pub(super) mark: UnstoredMark,
-    /// The mark is about events up to this value of `Progress::sent`.
-    pub(super) marked_until: u64,
-    /// 1 until the records of the last run are stored. The next start makes them again.
-    pub(super) left: u64,
-    /// Events that were given up because the runtime stops. The mark about them stays.
-    pub(super) given_up: u64,
+    pub(super) mark: Arc<Mutex<UnstoredMark>>,
 }
 
 impl RecorderThread {
@@ -65,7 +59,7 @@ impl RecorderThread {
     /// # Errors
     /// When the journal can't be read.
     pub(super) fn run(
-        &mut self,
+        &self,
         last_run: LastRecords,
         items: &Receiver<Item>,
     ) -> Result<(), JournalError> {
@@ -74,7 +68,8 @@ impl RecorderThread {
             .chunks(MAX_LAST_GROUP)
             .map(|group| self.store(group));
         let is_kept = stored.fold(true, |all, one| all & one);
-        self.left = u64::from(!is_kept);
+        self.state
+            .change(|progress| progress.left = u64::from(!is_kept));
         self.finish(1, is_kept);
         while let Ok(first) = items.recv() {
             let began = clock::thread_time();
@@ -97,17 +92,16 @@ impl RecorderThread {
 
     /// Counts `count` finished events, and clears the mark once everything that it is about is
     /// stored.
-    fn finish(&mut self, count: u64, is_kept: bool) {
-        if !is_kept {
-            self.given_up += count;
-        }
-        let mut done = 0;
+    fn finish(&self, count: u64, is_kept: bool) {
+        let mut mark = self.mark.lock();
+        let mut is_stored = false;
         self.state.change(|progress| {
             progress.done += count;
-            done = progress.done;
+            progress.given_up += if is_kept { 0 } else { count };
+            is_stored = progress.given_up == 0 && progress.done >= progress.marked_until;
         });
-        if self.given_up == 0 && done >= self.marked_until {
-            self.mark.clear();
+        if is_stored {
+            mark.clear();
         }
     }
 
@@ -168,7 +162,7 @@ impl RecorderThread {
 
     /// Stores `group` in order, retrying as needed; see `refusals`. Returns false if the
     /// runtime stopped before the disk took it.
-    fn store(&mut self, group: &[Event]) -> bool {
+    fn store(&self, group: &[Event]) -> bool {
         if group.is_empty() {
             return true;
         }
@@ -208,24 +202,17 @@ impl RecorderThread {
 
     /// Reports and marks that events wait because of `error`. If the process `ends`, the mark is
     /// written at once.
-    fn hold(&mut self, error: &JournalError, ends: bool) {
+    fn hold(&self, error: &JournalError, ends: bool) {
         let storage_error = StorageError::new(error, Instant::now());
         let why = storage_error.why.clone();
         if self.set_storage_error(storage_error) {
             tracing::error!("events can't be stored: {why}; they stay in memory; retrying");
         }
-        let (sent, waiting) = self.state.sent_and_waiting();
-        let dropped = self.state.progress.lock().dropped;
-        let of_this_run = (waiting + self.given_up + dropped).saturating_sub(self.left);
-        if of_this_run == 0 {
-            return;
-        }
-        self.marked_until = sent;
         let pace = match ends || self.broken.get().is_some() {
             true => Pace::AtOnce,
             false => Pace::Bounded,
         };
-        self.mark.hold(clock::wall(), of_this_run, &why, pace);
+        self.state.mark_unstored(&self.mark, &why, pace);
     }
 
     /// Sets why nothing is stored; returns whether that is new.
@@ -246,7 +233,7 @@ impl RecorderThread {
 
     /// Replaces an event of `group` that can never be stored by a loss record. Returns false like
     /// [`Self::store`].
-    fn give_up(&mut self, group: &[Event], error: &JournalError) -> bool {
+    fn give_up(&self, group: &[Event], error: &JournalError) -> bool {
         let [event] = group else {
             let kept = group.chunks(1).map(|one| self.store(one));
             return kept.fold(true, |all, one| all & one);

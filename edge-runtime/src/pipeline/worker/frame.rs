@@ -85,9 +85,11 @@ impl WorkerThread {
         };
         let changes = std::mem::take(&mut processed.changes);
         let has_new_event = changes.iter().any(|change| change.phase == Phase::New);
+        let sent = Instant::now();
         self.send_changes(changes, Some(moment));
         // After its events: a report on the span waits for them.
         self.coverage.look(frame, sight);
+        self.coverage.end_if_held_up(sent.elapsed());
         self.finish_due_clips(at);
         self.draw(frame, &pictures);
         *self.shared.latest.lock() = Latest {

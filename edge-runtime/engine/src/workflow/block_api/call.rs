@@ -239,7 +239,8 @@ impl<'a> Call<'a> {
             Some(Shape::Number(least, most)) => least..=most,
             _ => return Err(format!("{} is declared without bounds", self.name(arg))),
         };
-        self.in_range(arg, self.number(arg)?, &bounds)
+        let is_open = *bounds.end() >= i64::MAX as f64;
+        self.in_range(arg, self.number(arg)?, &bounds, is_open)
     }
 
     /// Like [`integer`](Self::integer), within the bounds of its shape also where another step
@@ -262,7 +263,8 @@ impl<'a> Call<'a> {
         arg: Arg,
         bounds: RangeInclusive<i64>,
     ) -> Result<T, String> {
-        let integer = self.in_range(arg, self.integer(arg)?, &bounds)?;
+        let is_open = *bounds.end() == i64::MAX;
+        let integer = self.in_range(arg, self.integer(arg)?, &bounds, is_open)?;
         self.sized(arg, integer)
     }
 
@@ -286,14 +288,17 @@ impl<'a> Call<'a> {
         arg: Arg,
         number: T,
         bounds: &RangeInclusive<T>,
+        is_open: bool,
     ) -> Result<T, String> {
         if bounds.contains(&number) {
             return Ok(number);
         }
         let (name, least, most) = (self.name(arg), bounds.start(), bounds.end());
-        Err(format!(
-            "{name} is {number} and has to be from {least} to {most}"
-        ))
+        let range = match is_open {
+            true => format!("{least} or more"),
+            false => format!("from {least} to {most}"),
+        };
+        Err(format!("{name} is {number} and has to be {range}"))
     }
 
     /// Property `arg` as a boolean, or its default if it is null.

@@ -122,7 +122,7 @@ fn readers_of_numbers_and_booleans_name_what_they_found() {
     });
     let found = "disable_sink: a boolean expected, got a string";
     check(&hook, "disable_sink", &[(json!("yes"), Some(found))]);
-    let found = "cooldown_seconds is -1 and has to be from 0";
+    let found = "cooldown_seconds is -1 and has to be 0 or more";
     let cases = [(json!(-1), Some(found)), (json!(2.5), None)];
     check(&hook, "cooldown_seconds", &cases);
     let model = json!({
