@@ -126,9 +126,8 @@ async fn run_message(
     session: &mut Session,
     message: Message,
 ) -> Result<CommandResult, Error> {
-    let is_idle = session.is_idle();
     let is_plain = !message.think && message.images.is_empty() && message.about.is_none();
-    if is_idle
+    if session.takes_jobs()
         && is_plain
         && is_for_job(
             shared.deps.jobs.clone(),
@@ -136,6 +135,7 @@ async fn run_message(
             handle.entrypoint,
         )
         .await?
+        session.drop_waiting().await?;
     {
         // It waits in the pool of jobs, not for other messages.
         return Ok(CommandResult::Organise(message.text));
