@@ -83,6 +83,7 @@ impl ArchiveAccess for RecordedArchive {
             let found = self.archive.retrieve(name.clone(), skip_cache).await;
             match &found {
                 Ok(found) => {
+                        _ if skip_cache => StepOutcome::Done,
                     let outcome = match SLOW_TIERS.contains(&found.tier.as_str()) {
                         true => StepOutcome::Miss,
                         false => StepOutcome::Hit,
@@ -101,7 +102,8 @@ impl ArchiveAccess for RecordedArchive {
 fn describe_retrieved(name: &EntryName, found: &RetrievedContent, outcome: StepOutcome) -> String {
     let what = match outcome {
         StepOutcome::Hit => "hit",
-        _ => "cache miss, now cached",
+        StepOutcome::Miss => "cache miss, now cached",
+        _ => "cache skipped",
     };
     format!(
         "Retrieved {name} from {} ({what}): {}, {} bytes",

@@ -17,7 +17,8 @@ pub const MAX_STEPS: usize = 500;
 const MAX_RESULT: usize = 300;
 
 /// Rewards in hundredths, by the name of an operation; [`reward`] adds the cases of `retrieve`.
-const REWARDS: [(&str, i64); 7] = [
+const REWARDS: [(&str, i64); 8] = [
+    ("retrieve", MISS),
     ("ingest", 10),
     ("query", 10),
     ("find", 10),
