@@ -22,7 +22,6 @@ const SLOW_TIERS: [&str; 2] = ["durable", "runtime"];
 /// The trajectory of a session, shared with its tools.
 pub type SharedTrajectory = Arc<Mutex<SessionTrajectory>>;
 
-/// The archive of a session.
 #[derive(Debug)]
 pub struct RecordedArchive {
     archive: Arc<dyn ArchiveAccess>,
@@ -83,8 +82,8 @@ impl ArchiveAccess for RecordedArchive {
             let found = self.archive.retrieve(name.clone(), skip_cache).await;
             match &found {
                 Ok(found) => {
-                        _ if skip_cache => StepOutcome::Done,
                     let outcome = match SLOW_TIERS.contains(&found.tier.as_str()) {
+                        _ if skip_cache => StepOutcome::Done,
                         true => StepOutcome::Miss,
                         false => StepOutcome::Hit,
                     };

@@ -34,7 +34,6 @@ const MISS: i64 = 20;
 /// Reward of anything that failed.
 const ERROR: i64 = -50;
 
-/// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepOutcome {
     Done,
@@ -96,7 +95,6 @@ pub struct SessionTrajectory {
 }
 
 impl SessionTrajectory {
-    /// Adds a step.
     pub fn add(
         &mut self,
         at_ms: i64,
@@ -182,7 +180,6 @@ impl SessionTrajectory {
         lines.join("\n")
     }
 
-    /// The totals as JSON.
     pub fn totals(&self) -> Value {
         json!({
             "steps": self.count, "hits": self.hits, "misses": self.misses,

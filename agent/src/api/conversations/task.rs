@@ -22,7 +22,6 @@ use super::handle::{Awaiting, Handle, Message};
 use super::organise::{Until, given_up, is_for_job, organise};
 use crate::api::feed::END;
 
-/// The task of a conversation.
 pub(super) async fn run_conversation(
     shared: Arc<Shared>,
     handle: Arc<Handle>,
@@ -135,8 +134,8 @@ async fn run_message(
             handle.entrypoint,
         )
         .await?
-        session.drop_waiting().await?;
     {
+        session.drop_waiting().await?;
         // It waits in the pool of jobs, not for other messages.
         return Ok(CommandResult::Organise(message.text));
     }
