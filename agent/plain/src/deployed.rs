@@ -95,7 +95,7 @@ pub(crate) fn listed(scene: &Scene, camera: Option<&SourceId>, paused: Option<bo
     }
 }
 
-fn sentence<'s>(pipelines: impl Iterator<Item = &'s Deployed>) -> String {
+pub(crate) fn sentence<'s>(pipelines: impl Iterator<Item = &'s Deployed>) -> String {
     let one = |p: &Deployed| {
         let called = match p.name == p.spec.id.as_str() {
             true => String::new(),
