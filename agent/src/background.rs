@@ -31,7 +31,6 @@ impl BackgroundTask {
         Self { name, stop, task }
     }
 
-    /// Returns when the task has ended.
     pub(crate) async fn ended(&mut self) {
         if let Err(error) = (&mut self.task).await {
             tracing::error!(%error, "{}: task panicked; restart the agent", self.name);
@@ -87,7 +86,6 @@ impl BackgroundThread {
         Ok(Self { name, close, ended })
     }
 
-    /// Returns when the thread has ended.
     pub(crate) async fn ended(&mut self) {
         (&mut self.ended).await.ok();
     }

@@ -29,7 +29,6 @@ pub(crate) fn call_options(max_output: u32, name: &str, schema: &Value) -> CallO
         .whole()
 }
 
-/// Parses the JSON in an answer.
 pub(crate) fn parse_answer<T: DeserializeOwned>(answer: &str) -> Result<T, InvalidAnswer> {
     let json = object_in(answer).ok_or(InvalidAnswer)?;
     serde_json::from_str(json).map_err(|_| InvalidAnswer)
@@ -37,7 +36,6 @@ pub(crate) fn parse_answer<T: DeserializeOwned>(answer: &str) -> Result<T, Inval
 
 /// Question to a model about data.
 pub(crate) struct DataQuestion<'a> {
-    /// Name of the tool, and what it is.
     pub(crate) tool: &'a str,
     pub(crate) about: &'a str,
     pub(crate) system: Vec<String>,

@@ -30,7 +30,6 @@ const CLASSIFIERS: &str = "classification";
 /// The direction of a picture or text in the space of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
-    /// Name of the model.
     pub model: String,
     /// Identifies the network that made it, hex.
     pub digest: String,
@@ -84,7 +83,6 @@ fn is_of_model(problem: &Problem) -> bool {
 /// Status of a request whose body is too large.
 const TOO_LARGE: u16 = 413;
 
-/// A model that makes embeddings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingModel {
     pub name: String,

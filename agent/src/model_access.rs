@@ -22,7 +22,6 @@ use crate::background::blocking;
 #[derive(Debug, Clone)]
 pub struct ModelAccess {
     pub llm: Arc<LazyLlmClient>,
-    /// Store of the ledger.
     pub store: Arc<dyn Store>,
     /// Folder of `store`.
     pub folder: PathBuf,

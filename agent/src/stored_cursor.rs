@@ -18,8 +18,6 @@ impl StoredCursor {
         Ok(read_number(store, self.0, REACHED)?.map(EventSeq))
     }
 
-    /// The operation that stores the cursor.
-    #[must_use]
     pub(crate) fn op(self, cursor: EventSeq) -> Op {
         Op::put(self.0, REACHED, log_key(cursor.0))
     }

@@ -25,7 +25,6 @@ const MAX_REMEMBERED: usize = 1_024;
 /// Pause before the runtime is asked again.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// An alert of a session.
 #[derive(Debug, Clone, Copy)]
 pub enum Alert<'a> {
     Event(&'a Event),

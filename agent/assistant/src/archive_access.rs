@@ -9,7 +9,6 @@ use watchkeeper_archive::{Answer, EntryName, Verb};
 /// Largest content that a session reads, in bytes; of a larger one it gets only the description.
 pub const MAX_CONTENT: u64 = 16 << 20;
 
-/// A retrieved entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrievedContent {
     /// Tier that had the content; `durable` is the disk.

@@ -16,7 +16,6 @@ use crate::proposal::pending::PendingError;
 /// Class of a failure, with the code that the command exits with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Tried and failed.
     Failed,
     /// The request itself is wrong: a name, a file, a definition.
     BadInput,
@@ -30,7 +29,6 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Number of the class in the API's field `exit`.
-    #[must_use]
     pub const fn code(self) -> u8 {
         match self {
             Self::Failed => 1,

@@ -98,7 +98,6 @@ pub fn narrow(rule: &RuleSpec, answers: &[RuleAnswer]) -> Result<Narrowing, NotN
 }
 
 impl Narrowing {
-    /// Changes the rule.
     pub fn apply(&self, rule: &mut RuleSpec) {
         rule.ignore.extend(&self.ignore);
         if let Some(min) = self.min_score {

@@ -23,13 +23,11 @@ pub enum Entrypoint {
 
 impl Entrypoint {
     /// Whether it belongs to the agent's API, which many conversations share.
-    #[must_use]
     pub(crate) const fn is_api(self) -> bool {
         matches!(self, Self::Local | Self::Remote)
     }
 
     /// The name in the trace.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -40,7 +38,6 @@ impl Entrypoint {
     }
 }
 
-/// Permissions of the tools of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPermissions {
     pub entrypoint: Entrypoint,
@@ -48,7 +45,6 @@ pub struct ToolPermissions {
 }
 
 impl ToolPermissions {
-    /// The permissions of an entrypoint, as configured.
     pub fn new(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
         let tools = &config.tools;
         let list = match entrypoint {

@@ -166,7 +166,6 @@ pub(crate) fn restore_secrets(copy: &Value, old: Option<&Value>) -> Result<Value
     Ok(whole)
 }
 
-/// The secrets of a definition.
 #[derive(Default)]
 struct Secrets {
     texts: BTreeSet<String>,
@@ -188,7 +187,6 @@ impl Secrets {
     }
 }
 
-/// A use of a secret in a definition.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SecretUse {
     path: String,
@@ -221,7 +219,6 @@ impl SecretUse {
     }
 }
 
-/// A search for the uses of secrets in a definition.
 struct SecretSearch<'d> {
     definition: &'d Value,
     secrets: &'d Secrets,

@@ -43,7 +43,6 @@ pub struct PersonAnswer {
 
 impl PersonAnswer {
     /// Returns the request to the runtime.
-    #[must_use]
     pub fn into_request(self, via: Via) -> NewAssessment {
         let Self {
             answer,

@@ -24,9 +24,7 @@ use crate::proposal::reword::JobChoice;
 pub enum ChosenBy {
     /// The user named it.
     Person,
-    /// The request has pictures.
     Pictures,
-    /// The small model.
     Model,
     /// A coordinator, for one part of a request.
     Coordinator,
@@ -36,7 +34,6 @@ pub enum ChosenBy {
     Nobody,
 }
 
-/// A chosen blueprint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
     pub blueprint: Blueprint,

@@ -16,7 +16,6 @@ use super::exit::{Exit, Failure};
 #[derive(Debug)]
 pub(super) struct AgentSocket(pub(super) PathBuf);
 
-/// A client of the agent at one socket.
 #[derive(Debug)]
 pub(super) struct AgentClient {
     pub(super) socket: PathBuf,
@@ -79,7 +78,6 @@ impl AgentClient {
         Self::read(self.send(request).await?).await
     }
 
-    /// Reads the JSON of an answer.
     pub(super) async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, Failure> {
         let read = answer.json().await;
         read.map_err(|error| {
@@ -97,7 +95,6 @@ impl AgentClient {
         self.json(self.request(Method::POST, path).json(body)).await
     }
 
-    /// Sends a GET.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.json(self.request(Method::GET, path)).await
     }

@@ -127,7 +127,6 @@ fn show(store: &BlueprintStore, name: &str, out: &Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// Returns the JSON of a blueprint.
 fn object(listed: &BlueprintEntry) -> Value {
     let mut object = json!({"blueprint": listed.name, "from": listed.origin});
     if let Some(b) = &listed.serves {

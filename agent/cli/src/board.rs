@@ -84,7 +84,6 @@ fn join(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// Joins the parts that are known.
 fn known<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join(", ")

@@ -52,7 +52,7 @@ pub(super) async fn run(
         to: args.until,
         ..EventsWanted::default()
     };
-    let answer = past::answer(client, &wanted).await?;
+    let answer = past::answer_span(client, &wanted).await?;
     let zone = TimeZone::system();
     out.both(&object(&answer.report, &answer.knowledge, &zone), || {
         answer.knowledge.lines(&zone).join("\n")

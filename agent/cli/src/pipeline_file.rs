@@ -9,7 +9,6 @@ use watchkeeper_http::MAX_DEFINITION_BODY;
 use super::exit::Failure;
 use super::user_file::unread;
 
-/// Reads the file with a pipeline.
 pub(super) fn read_definition(file: &Path) -> Result<PipelineSpec, Failure> {
     let text = bounded::read_up_to(file, MAX_DEFINITION_BODY as u64).map_err(unread(file))?;
     read_pipeline(bounded::without_mark(&text)).map_err(|why| {

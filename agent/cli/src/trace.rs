@@ -46,7 +46,6 @@ fn agents_entries(limit: usize, global: &Global) -> Result<Vec<Value>, Failure> 
         .map_err(unreadable)
 }
 
-/// Formats an entry as one line.
 pub(super) fn line(entry: &Value) -> String {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or("–");
     let of = entry.get("of").unwrap_or(&Value::Null);

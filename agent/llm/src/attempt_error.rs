@@ -22,7 +22,6 @@ pub enum AttemptErrorKind {
     /// No such model or path.
     NotFound,
     BadRequest,
-    /// The request is too large.
     TooLarge,
     /// Too many requests or tokens a minute.
     RateLimited,
@@ -71,28 +70,7 @@ pub(crate) enum Blame {
 }
 
 impl AttemptErrorKind {
-    pub const ALL: [Self; 17] = [
-        Self::WrongKey,
-        Self::Billing,
-        Self::Forbidden,
-        Self::NotFound,
-        Self::BadRequest,
-        Self::TooLarge,
-        Self::RateLimited,
-        Self::Overloaded,
-        Self::Server,
-        Self::Unreachable,
-        Self::Silent,
-        Self::Broken,
-        Self::Malformed,
-        Self::AnswerTooLarge,
-        Self::Refused,
-        Self::TruncatedCall,
-        Self::ContextFull,
-    ];
-
     /// Returns what happened, one clause.
-    #[must_use]
     pub const fn what(self) -> &'static str {
         match self {
             Self::WrongKey => "the model provider does not accept the key",
@@ -120,7 +98,6 @@ impl AttemptErrorKind {
     }
 
     /// Returns what the user can do, one clause.
-    #[must_use]
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::WrongKey => "put a valid key into the credential or the configuration",
@@ -158,7 +135,6 @@ impl AttemptErrorKind {
     }
 
     /// Returns whether the request is sent again.
-    #[must_use]
     pub(crate) const fn retry_advice(self) -> RetryAdvice {
         match self {
             Self::RateLimited
@@ -182,7 +158,6 @@ impl AttemptErrorKind {
     }
 
     /// Returns what it says about the provider.
-    #[must_use]
     pub(crate) const fn blame(self) -> Blame {
         match self {
             Self::WrongKey | Self::Billing | Self::Forbidden => Blame::RefusesAll,
@@ -220,7 +195,6 @@ impl AttemptErrorKind {
     }
 }
 
-/// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptError {
     pub kind: AttemptErrorKind,
@@ -315,7 +289,26 @@ mod tests {
 
     #[test]
     fn every_kind_names_a_remedy_in_one_sentence() {
-        for kind in AttemptErrorKind::ALL {
+        use AttemptErrorKind as Kind;
+        for kind in [
+            Kind::WrongKey,
+            Kind::Billing,
+            Kind::Forbidden,
+            Kind::NotFound,
+            Kind::BadRequest,
+            Kind::TooLarge,
+            Kind::RateLimited,
+            Kind::Overloaded,
+            Kind::Server,
+            Kind::Unreachable,
+            Kind::Silent,
+            Kind::Broken,
+            Kind::Malformed,
+            Kind::AnswerTooLarge,
+            Kind::Refused,
+            Kind::TruncatedCall,
+            Kind::ContextFull,
+        ] {
             let sentence = AttemptError::new(kind, "x").to_string();
             assert!(
                 !kind.remedy().is_empty() && !sentence.contains(". "),

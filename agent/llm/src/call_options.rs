@@ -18,7 +18,6 @@ pub enum Effort {
 
 impl Effort {
     /// The word that the providers use.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -50,7 +49,6 @@ pub struct OutputSchema {
     pub schema: RawJson,
 }
 
-/// Options of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallOptions {
     /// Maximum tokens of output, thinking included.

@@ -26,7 +26,6 @@ impl Money {
     }
 
     /// Returns dollars, for display and metrics.
-    #[must_use]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / DOLLAR as f64
     }

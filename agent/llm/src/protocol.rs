@@ -16,7 +16,6 @@ pub enum Protocol {
 
 impl Protocol {
     /// Name of the header that carries the key, and the prefix of its value.
-    #[must_use]
     pub(crate) const fn key_header(self) -> (&'static str, &'static str) {
         match self {
             Self::Claude => ("x-api-key", ""),

@@ -29,7 +29,6 @@ impl RawJson {
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
 
-    /// Takes a raw value.
     pub fn raw(value: &RawValue) -> Self {
         Self(value.to_owned())
     }

@@ -16,7 +16,6 @@ pub enum StopReason {
     ToolUse,
     /// The limit of output tokens was reached.
     MaxOutput,
-    /// The model's context is full.
     ContextFull,
     /// The model wrote this stop sequence.
     StopSequence(String),
@@ -24,7 +23,6 @@ pub enum StopReason {
     Refusal {
         /// The provider's category of the refusal.
         category: Option<String>,
-        /// The provider's explanation.
         explanation: Option<String>,
     },
     /// The provider paused a long turn of its own tools: send the conversation again unchanged.

@@ -83,12 +83,21 @@ pub enum Look {
     Pipelines {
         /// On this camera; absent: on all.
         camera: Option<SourceId>,
+        /// Only this one; absent: all.
+        pipeline: Option<PipelineId>,
         /// Only what is paused, or only what is not; absent: both.
         paused: Option<bool>,
     },
-    /// Changes that were confirmed about these pipelines; empty: about all.
+    /// Changes that were confirmed about these pipelines; empty: about all, or all of the camera.
     Commands {
         pipelines: Vec<PipelineId>,
+        camera: Option<SourceId>,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    },
+    /// When this camera was watched; absent: all cameras.
+    Coverage {
+        camera: Option<SourceId>,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
     },

@@ -60,7 +60,7 @@ pub(crate) fn listed(scene: &Scene, camera: Option<&SourceId>, paused: Option<bo
     }
 }
 
-fn sentence(pipelines: &[&Deployed]) -> String {
+pub(crate) fn sentence(pipelines: &[&Deployed]) -> String {
     let one = |p: &&Deployed| {
         let called = match p.name == p.spec.id.as_str() {
             true => String::new(),

@@ -44,6 +44,7 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         _ if slots.cameras.len() > 1 => {
             return Err("Ask about one camera at a time, or about all cameras.".to_owned());
         }
+        QuestionKind::Coverage => return coverage(r, &slots, words),
         QuestionKind::History => return commands(r, slots, words),
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
@@ -72,10 +73,29 @@ fn commands(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look
     let (from, to) = slots.range.unwrap_or_default();
     let look = Look::Commands {
         pipelines: slots.wanted.pipelines,
+        camera: slots.cameras.into_iter().next(),
         from,
         to,
     };
     Ok((look, words.text.clone()))
+}
+
+/// A question for when cameras were watched.
+fn coverage(
+    r: &mut Reader<'_>,
+    slots: &Slots,
+    words: &KindWords,
+) -> Result<(Look, String), String> {
+    let (from, to) = match r.says(&[moments::MINUTE]) {
+        true => {
+            moments::minute(r, slots.range).ok_or("That time is not over, or not in that span.")?
+        }
+        false => slots.range.unwrap_or_default(),
+    };
+    refuse_unread(r, words)?;
+    let camera = slots.cameras.first().cloned();
+    let told = moments::describe((from, to), &r.scene.now);
+    Ok((Look::Coverage { camera, from, to }, told))
 }
 
 /// A question for the watches that there are now.
@@ -100,9 +120,18 @@ fn pipelines(
             },
             _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
         };
-    let listed = deployed::listed(r.scene, camera.as_ref(), paused);
+    let pipeline = slots.wanted.pipelines.first().cloned();
+    let listed = match pipeline {
+        Some(_) => deployed::sentence(&meant),
+        None => deployed::listed(r.scene, camera.as_ref(), paused),
+    };
     let text = answer_state(r, &meant).unwrap_or_default() + &listed;
-    Ok((Look::Pipelines { camera, paused }, text))
+    let look = Look::Pipelines {
+        camera,
+        pipeline,
+        paused,
+    };
+    Ok((look, text))
 }
 
 /// Yes or no to `is the gate watch on` and `is the gate watch paused`, if it is so of all watches
@@ -138,6 +167,11 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     let is_alone = || !slots.many && r.says(&words.asked_alone);
     match words.is {
         QuestionKind::Classes => says && slots.range.is_none() && !is_past,
+        QuestionKind::Coverage => {
+            let has_time = slots.range.is_some() || r.says(&[moments::MINUTE]);
+            let is_other = names_watch || r.says(&[WATCHES]) || names::mentions_class(r);
+            says && has_time && is_past && !is_other
+        }
         QuestionKind::History => {
             (says || names_watch || r.says(&[COMMANDED])) && is_of_the_past(r, slots)
         }

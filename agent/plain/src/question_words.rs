@@ -51,6 +51,8 @@ pub(crate) enum QuestionKind {
     Cost,
     Help,
     Classes,
+    /// When cameras were watched.
+    Coverage,
     /// Changes and earlier states of a watch.
     History,
     Events,

@@ -41,13 +41,11 @@ pub type StatusSender = mpsc::Sender<StatusRequest>;
 pub struct EntrypointErrors(Mutex<[Option<String>; 2]>);
 
 impl EntrypointErrors {
-    /// Sets or clears the error of an entrypoint.
     pub fn set(&self, entrypoint: Entrypoint, trouble: Option<String>) {
         let mut all = self.0.lock();
         all[usize::from(entrypoint == Entrypoint::Remote)] = trouble;
     }
 
-    /// All present errors.
     pub fn all(&self) -> Vec<String> {
         let all = self.0.lock();
         all.iter().flatten().cloned().collect()
@@ -57,7 +55,6 @@ impl EntrypointErrors {
 /// State of every handler.
 #[derive(Clone)]
 pub(super) struct App {
-    /// Entrypoint of its requests.
     pub(super) entrypoint: Entrypoint,
     pub(super) shared: Arc<Shared>,
 }
@@ -75,14 +72,6 @@ pub struct Shared {
     pub(super) changes: Arc<Semaphore>,
     /// True once the API shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
-            .field("conversations", &self.conversations)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Shared {

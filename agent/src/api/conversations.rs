@@ -52,7 +52,6 @@ pub enum ConversationError {
          /v1/conversations/{id}/events/stream"
     )]
     Working { id: String, turn: u64 },
-    /// The limit of messages is reached.
     #[error(
         "the conversation reached its {limit} messages; open another one (POST \
      /v1/conversations)"
@@ -103,18 +102,15 @@ impl Conversations {
         })
     }
 
-    /// Returns what conversations share.
     pub fn deps(&self) -> &ConversationDeps {
         &self.shared.deps
     }
 
-    /// Returns the limits.
     pub fn bounds(&self) -> Bounds {
         self.shared.bounds
     }
 
     /// Conversations visible to the entrypoint `asks`, the oldest first.
-    #[must_use]
     pub fn list(&self, asks: Entrypoint) -> Vec<Arc<Handle>> {
         let open = self.open.lock();
         let may = |handle: &&Arc<Handle>| may_answer(handle.entrypoint, asks).is_ok();

@@ -30,7 +30,6 @@ pub const MAX_EVENT: usize = 512 << 10;
 const MAX_ARGUMENT: usize = 200;
 /// Limit of kept alerts per conversation.
 pub(crate) const MAX_ALERTS: usize = 64;
-/// Type of an alert.
 const ALERT: &str = "alert";
 /// Type of the last event of a turn.
 pub const END: &str = "end";
@@ -162,7 +161,6 @@ impl Feed {
     }
 
     /// Notifies of every new event.
-    #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.advances.subscribe()
     }

@@ -181,13 +181,11 @@ impl ArchiveService {
     }
 
     /// Returns why the archive is not open; `None` if it is, or was not tried yet.
-    #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.0.problem.lock().clone()
     }
 
     /// Returns the archive if it was opened.
-    #[must_use]
     pub fn opened(&self) -> Option<&Archive> {
         self.0.archive.get()
     }

@@ -28,7 +28,6 @@ use crate::background::blocking;
 /// Bytes that are read of a file at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Reader of sources.
 #[derive(Debug)]
 pub(super) struct Sources {
     roots: Vec<PathBuf>,
@@ -198,7 +197,6 @@ async fn event_id(runtime: &RuntimeClient, event: &EventRef) -> Result<String, A
     }
 }
 
-/// Targets of an ingest.
 struct Target<'a> {
     archive: &'a Archive,
     ingest: Ingest,

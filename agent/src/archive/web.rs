@@ -56,7 +56,6 @@ impl Web {
         }
     }
 
-    /// Sends the GET.
     pub(super) async fn get(
         &self,
         url: Url,

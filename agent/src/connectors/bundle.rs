@@ -23,7 +23,6 @@ use super::file::{check_free_space, open_folder, path_fault};
 /// before recordings and media do, which stop at 512 MiB and have a retention.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// One bundle to write.
 #[derive(Debug)]
 pub struct Job {
     /// Modification time of all members, in seconds since the Unix epoch.

@@ -28,7 +28,6 @@ pub fn credentials_folder() -> Option<PathBuf> {
     std::env::var_os(CREDENTIALS_VARIABLE).map(PathBuf::from)
 }
 
-/// The secrets of one effect.
 pub struct EffectSecrets {
     by_name: BTreeMap<String, SecretString>,
     redactor: Redactor,

@@ -47,7 +47,6 @@ impl LookupService {
         }))
     }
 
-    /// Counts of chains.
     pub fn counts(&self) -> &SharedCounts {
         &self.0.counts
     }

@@ -19,10 +19,8 @@ use crate::second_opinion::Answer;
 use crate::stored_cursor::StoredCursor;
 
 const CHAINS: JsonRecords = JsonRecords::new(Keyspace::new("chains"), 1, "chain");
-/// The cursor in the journal.
 pub(crate) const CURSOR: StoredCursor = StoredCursor(Keyspace::new("chains_mark"));
 
-/// The chain of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredChain {
     /// Record that began the event; of a second opinion with the box's latest decision.
@@ -59,13 +57,10 @@ pub(super) fn is_opinion(event: &Event) -> bool {
     event.body.rule().is_some_and(|rule| rule.decide.is_none())
 }
 
-/// The operation that stores a chain.
 pub(crate) fn save_op(stored: &StoredChain) -> Op {
     CHAINS.put(stored.event.id.to_string(), stored)
 }
 
-/// The operation that deletes the chain of an event.
-#[must_use]
 pub(crate) fn delete_op(id: EventId) -> Op {
     CHAINS.delete(id.to_string())
 }

@@ -121,7 +121,6 @@ impl Queue {
         })
     }
 
-    /// The running chain of an event.
     pub(super) fn running(&self, id: EventId) -> Option<RunningChain> {
         let found = self.running.iter().find(|(event, _)| event.id == id);
         found.map(|(_, chain)| Arc::clone(chain))

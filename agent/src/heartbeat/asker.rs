@@ -45,7 +45,6 @@ pub struct Asker {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Added {
     pub words: String,
-    /// Id of the model.
     pub model: String,
 }
 

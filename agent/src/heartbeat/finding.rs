@@ -31,7 +31,6 @@ pub enum Finding {
     /// A pipeline that should run failed.
     PipelineFailed {
         pipeline: PipelineId,
-        /// Source of the pipeline.
         camera: SourceId,
     },
     /// Messages wait while no session with the broker is up.
@@ -46,7 +45,6 @@ pub enum Finding {
     },
     /// Deliveries of a channel fail.
     ChannelSilent { channel: ChannelId },
-    /// The budget for models is nearly spent.
     BudgetNearlySpent {
         /// `day` or `month`.
         period: &'static str,
@@ -87,7 +85,6 @@ impl Finding {
         }
     }
 
-    /// Camera of the finding, if any.
     pub const fn camera(&self) -> Option<&SourceId> {
         match self {
             Self::CameraOut { camera, .. } | Self::PipelineFailed { camera, .. } => Some(camera),
@@ -130,7 +127,6 @@ impl Finding {
         }
     }
 
-    /// Severity of the report.
     pub const fn severity(&self) -> Severity {
         match self {
             Self::RuntimeAway | Self::PipelineFailed { .. } | Self::NotStored { .. } => {

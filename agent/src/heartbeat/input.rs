@@ -15,7 +15,6 @@ use watchkeeper_memory::Note;
 /// Everything that one check considers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckInput {
-    /// Time of the check.
     pub at: Wall,
     /// Local time of the check; absent if the clock was never set.
     pub local: Option<Zoned>,
@@ -34,7 +33,6 @@ pub struct CheckInput {
     pub observations: Vec<Note>,
 }
 
-/// The runtime's report for one check.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuntimeReport {
     pub cameras: Vec<Camera>,
@@ -44,7 +42,6 @@ pub struct RuntimeReport {
     pub review_shares: Vec<ReviewShare>,
 }
 
-/// State of one camera.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Camera {
     pub id: SourceId,
@@ -53,11 +50,9 @@ pub struct Camera {
     pub since: Wall,
 }
 
-/// A pipeline that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedPipeline {
     pub id: PipelineId,
-    /// Source of the pipeline.
     pub camera: SourceId,
     /// Start of the state.
     pub since: Wall,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::SourceId;
 
 use super::finding::Finding;
 use super::input::{Budget, CameraState, CheckInput, RuntimeReport};
@@ -29,8 +29,8 @@ pub struct State {
     reported: BTreeMap<String, String>,
     /// News beyond [`MAX_FINDINGS`] at the last check: key and mark.
     deferred: BTreeMap<String, String>,
-    /// Reported only once the next check sees them too: `runtime`, `undelivered`, keys by
-    /// [`camera_key`] and [`pipeline_key`].
+    /// Reported only once the next check sees them too: `runtime`, `undelivered`, `camera/ID` and
+    /// `pipeline/ID`.
     suspected: BTreeSet<String>,
     /// Camera whose frame was looked at last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,6 @@ pub struct State {
 
 impl State {
     /// Returns the news of `input` and updates the state as if they were reported.
-    #[must_use]
     pub fn judge(&mut self, input: &CheckInput) -> Vec<Finding> {
         let given_up = self.given_up;
         let mut findings = self.find(input);
@@ -152,7 +151,7 @@ fn find_failures(
         );
         // Without a reliable clock, two checks in a row prove it.
         if is_out
-            && (suspicions.confirm(&camera_key(&camera.id))
+            && (suspicions.confirm(&format!("camera/{}", camera.id))
                 || age(camera.since, input.at) >= MIN_OUTAGE)
         {
             findings.push(Finding::CameraOut {
@@ -167,7 +166,7 @@ fn find_failures(
             camera.id == pipeline.camera && matches!(camera.state, CameraState::Out { .. })
         });
         let lasts = age(pipeline.since, input.at) >= MIN_OUTAGE;
-        if has_camera && (suspicions.confirm(&pipeline_key(&pipeline.id)) || lasts) {
+        if has_camera && (suspicions.confirm(&format!("pipeline/{}", pipeline.id)) || lasts) {
             findings.push(Finding::PipelineFailed {
                 pipeline: pipeline.id.clone(),
                 camera: pipeline.camera.clone(),
@@ -175,15 +174,6 @@ fn find_failures(
         }
     }
     findings
-}
-
-/// Key of a suspicion. The prefix keeps cameras and pipelines of one name apart.
-fn camera_key(camera: &SourceId) -> String {
-    format!("camera/{camera}")
-}
-
-fn pipeline_key(pipeline: &PipelineId) -> String {
-    format!("pipeline/{pipeline}")
 }
 
 /// Finds rules whose events need a person too often. Without a set clock there is no day.

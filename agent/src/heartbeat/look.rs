@@ -115,7 +115,6 @@ pub fn build_conversation(
     question.about(Some(picture), &facts)
 }
 
-/// Options of the call.
 pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false,

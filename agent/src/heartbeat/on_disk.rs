@@ -15,7 +15,6 @@ use super::State;
 const HEARTBEAT: JsonRecords = JsonRecords::new(Keyspace::new("heartbeat"), 2, "heartbeat");
 const KEY: &[u8] = b"state";
 
-/// The stored record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredHeartbeat {
     /// Time of the last check.

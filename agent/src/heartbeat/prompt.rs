@@ -81,7 +81,6 @@ fn observation(note: &Note) -> Value {
     })
 }
 
-/// Options of the call.
 pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["words"],

@@ -33,7 +33,6 @@ pub(crate) enum CronTime {
 pub(crate) struct CronState {
     /// Every time up to here is settled: it was due or is given up.
     settled: Timestamp,
-    /// Last time that was due.
     last_due: Option<Timestamp>,
 }
 

@@ -414,7 +414,6 @@ enum Kept {
     Picture(Box<Picture>),
     /// The runtime no longer has it.
     Lost,
-    /// It is damaged.
     Unreadable,
 }
 

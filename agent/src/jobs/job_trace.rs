@@ -70,7 +70,6 @@ pub fn step(trace: &Trace, job: &str, event: &JobEvent<'_>) {
     trace.note_or_log(Timestamp::now(), "job_step", details);
 }
 
-/// Records the end of a run.
 pub fn ended(trace: &Trace, info: &JobInfo, ended: &Result<Ended, RunError>) {
     let (how, why) = match ended {
         Ok(Ended::Done) => ("done", None),

@@ -103,7 +103,6 @@ impl ScheduleClock {
         }
     }
 
-    /// Number of schedules.
     pub(super) const fn len(&self) -> usize {
         self.schedules.len()
     }
@@ -123,7 +122,6 @@ impl ScheduleClock {
         self.jobs.set_schedules(statuses);
     }
 
-    /// Publishes the status of each schedule.
     pub(super) fn publish(&self, now: Timestamp) {
         self.jobs.set_schedules(self.statuses(now));
     }
@@ -391,7 +389,6 @@ impl ScheduleClock {
     }
 }
 
-/// Result of polling a schedule.
 enum Polled {
     /// The time, and the event that makes it due.
     Due(Timestamp, Option<TriggerEvent>),

@@ -18,7 +18,6 @@ use super::trigger::TriggerState;
 
 const FILE: &str = "schedules.json";
 
-/// State of all schedules.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredSchedules {
     /// Number of the last journal record that was considered.
@@ -28,7 +27,6 @@ pub(super) struct StoredSchedules {
     pub(super) schedules: BTreeMap<String, StoredSchedule>,
 }
 
-/// State of one schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredSchedule {
     pub(super) cron: CronState,
@@ -48,7 +46,6 @@ pub(super) struct LastRun {
     pub(super) is_finished: bool,
 }
 
-/// The file of the schedules' state.
 #[derive(Debug)]
 pub(super) struct ScheduleFile(PathBuf);
 

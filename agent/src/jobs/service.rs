@@ -173,7 +173,6 @@ impl JobService {
     }
 
     /// Advances whenever something happens to a job.
-    #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.0.advances.subscribe()
     }

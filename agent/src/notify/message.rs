@@ -66,7 +66,6 @@ impl Notification {
     }
 }
 
-/// The names in texts.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     /// Of the site and the box.
@@ -104,11 +103,9 @@ pub(crate) struct Notice {
     pub at: Wall,
     pub severity: Severity,
     pub reason: String,
-    /// Camera that the notice is about.
     pub camera: Option<SourceId>,
     /// Addition of an LLM.
     pub by_model: Option<String>,
-    /// MQTT payload of the notice.
     #[serde(with = "as_text")]
     pub payload: Vec<u8>,
 }

@@ -130,7 +130,6 @@ impl PendingNotices {
 }
 
 /// Operation that deletes a delivered or given-up notice.
-#[must_use]
 pub(crate) fn delete_op(channel: &ChannelId, number: u64) -> Op {
     RECORDS.delete(key(channel, number))
 }

@@ -103,7 +103,6 @@ pub(crate) struct DeliveryQueue {
     waiting: VecDeque<Notification>,
     /// Last record that was read.
     read: EventSeq,
-    /// Notifications of the delivery in flight.
     in_flight: usize,
     /// Notifications of the delivery that failed and will be retried, else zero.
     attempted: usize,

@@ -162,7 +162,6 @@ impl Service {
         }
     }
 
-    /// Health of each channel, by name.
     pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         let health = self.health.lock();
         health.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
@@ -194,7 +193,6 @@ fn policy(kind: ChannelKind, sinks: &SinksConfig) -> DeliveryPolicy {
     }
 }
 
-/// Task of one channel.
 struct ChannelTask {
     /// Notices that were pending at the start.
     restored: Vec<(u64, Notice)>,
@@ -424,7 +422,6 @@ fn may_come_later(error: &ClientError) -> bool {
     error.is_transient() || error.problem().is_some_and(is_busy)
 }
 
-/// Receiver of one channel.
 struct Receiver {
     channel: ChannelConfig,
     sinks: SinksConfig,

@@ -23,7 +23,6 @@ mod start;
 mod state;
 mod watchdog;
 
-use std::fmt;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
@@ -67,7 +66,6 @@ enum Event {
     /// The API asks for the agent's status.
     StatusRequested(StatusRequest),
     Heartbeat(HeartbeatEvent),
-    /// The job of a schedule failed.
     JobFailed(Box<Notice>),
     Journal(FeedItem),
     /// The task of a channel ended.
@@ -99,15 +97,6 @@ pub struct Agent {
     reports: Reports,
     disk: DiskReport,
     is_stopping: bool,
-}
-
-impl fmt::Debug for Agent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agent")
-            .field("topics", &self.mqtt.topics)
-            .field("outbox", &self.outbox.core().stats())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Agent {

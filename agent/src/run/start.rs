@@ -102,12 +102,10 @@ struct Shared {
     runtime: RuntimeClient,
     /// Client for the thread of the API: a connection belongs to one event loop.
     api_runtime: RuntimeClient,
-    /// Client for the thread of schedules.
     schedule_runtime: RuntimeClient,
     store: Arc<dyn Store>,
     /// Folder of traces, notes and blueprints.
     home: PathBuf,
-    /// The agent's own trace.
     trace: Trace,
     audit: AuditConfig,
     switch: HeartbeatSwitch,

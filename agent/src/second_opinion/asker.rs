@@ -36,7 +36,6 @@ pub struct Asker {
     pub model: ModelAccess,
     pub runtime: RuntimeClient,
     pub blueprints: BlueprintStore,
-    /// Timeout of one model.
     pub timeout: Duration,
 }
 

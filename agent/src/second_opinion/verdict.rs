@@ -76,7 +76,6 @@ struct Written {
     injection_suspected: bool,
 }
 
-/// Options of the call.
 pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false,

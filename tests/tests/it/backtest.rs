@@ -111,6 +111,27 @@ fn backtest_equals_what_the_same_rules_reported() -> anyhow::Result<()> {
 }
 
 #[test]
+fn answer_counts_what_a_cool_down_left_out() -> anyhow::Result<()> {
+    let bench = bench()?;
+    let _runtime = bench.runtime()?;
+    let quiet = json!({"cooldown_s": 3600, "shared_cooldown": true});
+    bench.json("POST", "/v1/pipelines", Some(&pipeline("watch", &quiet)))?;
+    wait_up_to(LONG, "some tracks", || {
+        let status = bench.get("/v1/pipelines/watch").ok()?;
+        (status["results"]["tracks"].as_u64()? >= 6).then_some(())
+    })?;
+    let question = "how many events on the street camera in the last hour";
+    let (_, objects, errors) = ask_json(&bench, &[question])?;
+    let answer = objects.iter().find(|object| object["type"] == "events");
+    let answer = answer.with_context(|| format!("{objects:#?} {errors}"))?;
+    let text = answer["text"].as_str().unwrap_or_default();
+    let replayed = text.split_once("watch would have had ");
+    let replayed: Option<u64> = replayed.and_then(|(_, n)| n.split(' ').next()?.parse().ok());
+    ensure!(replayed > answer["number"].as_u64(), "{text}");
+    Ok(())
+}
+
+#[test]
 fn proposal_says_what_it_would_have_reported() -> anyhow::Result<()> {
     let bench = bench()?;
     let _runtime = bench.runtime()?;

@@ -76,6 +76,12 @@ fn coverage_outlasts_pause_and_kill_and_is_the_ground_of_answers() -> anyhow::Re
     );
     let street = answer(&bench, "did anything happen on the street camera today")?;
     assert!(!street.contains("No event:"), "{street}");
+    let watched = answer(&bench, "was the street camera watched today")?;
+    assert!(
+        watched.contains("Watched: street. Not watched, or not known: street")
+            && watched.contains("because nothing watched"),
+        "{watched}"
+    );
 
     let lines = run(&bench, &["coverage", "street", "--since", "1h"])?;
     let lines = String::from_utf8(lines.stdout)?;

@@ -16,7 +16,6 @@ use watchkeeper_store::chain::{Hash, check_link};
 use super::record::AuditRecord;
 use super::{AuditLog, RETENTION, segment};
 
-/// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AuditReport {
     /// Number of the first record; absent: the log is empty.
@@ -36,7 +35,6 @@ pub struct Damage {
     pub file: PathBuf,
     /// Line in the file, from 1.
     pub line: u64,
-    /// The damage, as a sentence.
     pub why: String,
 }
 

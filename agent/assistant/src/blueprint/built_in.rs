@@ -4,7 +4,6 @@
 
 use super::{Blueprint, BlueprintError, BlueprintName, Job, read};
 
-/// The text of a job's built-in blueprint.
 pub const fn text(job: Job) -> &'static str {
     match job {
         Job::SetUp => include_str!("built_in/set-up.md"),

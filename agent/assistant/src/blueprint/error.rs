@@ -10,7 +10,6 @@ use crate::wording::{cut, single_line};
 /// Longest value in a message, in characters.
 const MAX_SHOWN: usize = 120;
 
-/// One error in a blueprint's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlueprintError {
     /// The field, such as `limits.steps`.
@@ -69,7 +68,6 @@ fn to_line(text: &str) -> String {
     cut(single_line(text), MAX_SHOWN)
 }
 
-/// All errors in one line.
 pub fn sentence(errors: &[BlueprintError]) -> String {
     let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
     all.join("; ")

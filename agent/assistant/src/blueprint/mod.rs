@@ -48,7 +48,6 @@ pub enum ModelSize {
 
 impl ModelSize {
     /// The tier of the LLM client.
-    #[must_use]
     pub const fn tier(self) -> Tier {
         match self {
             Self::Small => Tier::Small,
@@ -57,7 +56,6 @@ impl ModelSize {
     }
 
     /// The name in a blueprint's file.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
@@ -66,7 +64,6 @@ impl ModelSize {
     }
 }
 
-/// A model that a blueprint names instead of a size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedModel {
     /// The provider: that of `llm.provider` or `llm.second.provider`.
@@ -75,7 +72,6 @@ pub struct NamedModel {
     pub id: String,
 }
 
-/// A valid blueprint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blueprint {
     /// Name of its file, without the extension.

@@ -15,7 +15,6 @@ pub const MAX_NAME: usize = 32;
 )]
 pub struct InvalidBlueprintName(pub String);
 
-/// The name of a blueprint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct BlueprintName(String);
 

@@ -430,7 +430,6 @@ fn change_owner(path: &Path, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The error of an unreadable file.
 fn unreadable(error: &io::Error) -> BlueprintError {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "give it to the user who runs this command (chown)",

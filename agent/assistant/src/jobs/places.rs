@@ -14,7 +14,6 @@ pub const MAX_WAITING: usize = 8;
 /// Longest time to wait for a place: as long as the calls of one request may take.
 pub const MAX_WAIT: Duration = Duration::from_secs(180);
 
-/// The places of one process.
 #[derive(Debug)]
 pub struct ModelPlaces {
     planning: Semaphore,

@@ -122,7 +122,6 @@ fn proposal_schema(tools: &[&'static ToolSpec]) -> Value {
     })
 }
 
-/// The user's own words.
 #[derive(Debug, Clone, Copy)]
 pub struct UserWords<'w> {
     pub request: &'w str,

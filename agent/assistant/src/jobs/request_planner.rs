@@ -43,18 +43,15 @@ pub type Accepts<'a> = &'a (dyn Fn(&CheckedPlan) -> Vec<String> + Sync);
 /// Receives what happens while a request is planned.
 pub type Report<'a> = &'a (dyn Fn(PlanningEvent<'_>) + Sync);
 
-/// Progress of planning a request.
 #[derive(Debug, Clone, Copy)]
 pub enum PlanningEvent<'e> {
     /// The language model is asked for a plan.
     Asking,
-    /// The language model made a plan.
     Made(&'e ModelPlan),
     Note(&'e str),
 }
 
 impl PlanningEvent<'_> {
-    /// Returns it as sentences for a person.
     pub fn sentences(&self) -> Vec<String> {
         match self {
             Self::Asking => vec!["asking the language model for a plan".to_owned()],
@@ -146,15 +143,6 @@ pub struct RequestPlanner {
     pub trace: Trace,
     /// Whether relative folders count from the current folder of this process.
     pub has_current_folder: bool,
-}
-
-impl std::fmt::Debug for RequestPlanner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RequestPlanner")
-            .field("home", &self.home)
-            .field("entrypoint", &self.entrypoint)
-            .finish_non_exhaustive()
-    }
 }
 
 impl RequestPlanner {

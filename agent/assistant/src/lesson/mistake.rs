@@ -18,7 +18,6 @@ const MIN_TEXT_BYTES: usize = 4;
 /// Lengths to which tools cut a text of their arguments, in characters.
 const CUTS: [usize; 3] = [80, 60, 40];
 
-/// Class of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The arguments do not match the schema, or are not JSON.
@@ -45,7 +44,6 @@ const ALL: [ErrorClass; 6] = [
 
 impl ErrorClass {
     /// Name in the note and its tag.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::InvalidArguments => "invalid-arguments",

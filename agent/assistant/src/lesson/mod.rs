@@ -120,7 +120,6 @@ impl Lesson {
 
 impl fmt::Display for Lesson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |text: &str| cut(words(text), MAX_LINE_CHARS);
         writeln!(f, "Request: {}", line(&self.request))?;
         writeln!(f, "Failed: {}", self.mistake)?;
         writeln!(f, "Why: {}", line(&self.why))?;
@@ -131,6 +130,11 @@ impl fmt::Display for Lesson {
         }
         write!(f, "Times: {}", self.times)
     }
+}
+
+/// A text as one bounded line of a note.
+fn line(text: &str) -> String {
+    cut(words(text), MAX_LINE_CHARS)
 }
 
 /// The cosine of two texts by the hashed embedder, which needs no model.

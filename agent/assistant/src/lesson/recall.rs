@@ -63,7 +63,11 @@ pub(crate) fn about_error(
 /// Cosine from which two requests for a camera ask for nearly the same.
 const NEARLY_SAME: f32 = 0.8;
 
-/// Returns the lesson about a correction of a request like this one, about the same camera.
+/// Cosine from which two requests have the same words, and so mean the same camera.
+const SAME_WORDS: f32 = 0.99;
+
+/// Returns the lesson about a correction of a request like this one, about the same camera. A
+/// correction that names the id of its camera is found by the words of the request.
 ///
 /// # Errors
 /// A sentence, if the notes can't be read.
@@ -77,7 +81,15 @@ pub fn correction(
     let found = search(memory, request, tags)?;
     let mut lessons = found.iter().filter_map(read);
     Ok(lessons.find(|lesson| {
-        lesson.camera.as_ref() == camera && similarity(request, &lesson.request) >= NEARLY_SAME
+        let is_end = |c: char| !c.is_alphanumeric() && c != '-' && c != '_';
+        let mut words = lesson.why.split(is_end);
+        let mut names_camera = |id: &SourceId| words.any(|word| word == id.as_str());
+        let needed = match &lesson.camera {
+            known if known.as_ref() == camera => NEARLY_SAME,
+            Some(corrected) if names_camera(corrected) => SAME_WORDS,
+            _ => return false,
+        };
+        similarity(request, &lesson.request) >= needed
     }))
 }
 

@@ -10,7 +10,7 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_memory::note::{Kind, Origin};
 use watchkeeper_memory::{Found, Memory, Query};
 
-use super::Lesson;
+use super::{ErrorClass, Lesson, line};
 
 /// Maximum lessons that the agent keeps.
 pub(crate) const MAX_LESSONS: usize = 200;
@@ -39,6 +39,23 @@ pub fn save(memory: &mut Memory, now: Wall, lesson: Lesson) -> Result<Lesson, St
     }
     evict(memory, &saved)?;
     Ok(merged)
+}
+
+/// Removes the lessons about corrections that led to `request`, because it was undone.
+///
+/// # Errors
+/// A sentence, if the notes can't be read or written.
+pub fn forget_correction(memory: &mut Memory, request: &str) -> Result<(), String> {
+    for found in kept(memory)? {
+        let is_it = |lesson: &Lesson| {
+            lesson.mistake.class == ErrorClass::Corrected
+                && lesson.worked.as_deref() == Some(&line(request))
+        };
+        if read(&found).as_ref().is_some_and(is_it) {
+            remove(memory, &found)?;
+        }
+    }
+    Ok(())
 }
 
 /// The lesson in a note; `None` for one of another form.

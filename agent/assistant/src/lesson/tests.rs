@@ -8,6 +8,7 @@ use serde_json::json;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_memory::{Memory, Query};
 
+use super::mistake::RULES;
 use super::store::{MAX_LESSONS, save};
 use super::*;
 
@@ -212,6 +213,41 @@ fn lessons_about_similar_requests_are_found_within_the_bound() {
     assert!(
         told[0]["is_quotation"] == true && told[0]["words_of"] == "model",
         "{told}"
+    );
+}
+
+#[test]
+fn correction_is_found_by_its_first_words_until_it_is_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut memory = open(dir.path());
+    let (request, corrected) = (
+        "watch people at the gate",
+        "watch people at the gate – the yard",
+    );
+    let lesson = Lesson {
+        mistake: Mistake::new(RULES, ErrorClass::Corrected),
+        camera: SourceId::new("yard").ok(),
+        why: "the user corrected it: \"the yard\"".to_owned(),
+        ..lesson(request, "", Some(corrected))
+    };
+    let read = save(&mut memory, wall(0), lesson).unwrap();
+    let gate = SourceId::new("gate").unwrap();
+    let found = recall::correction(&mut memory, request, Some(&gate)).unwrap();
+    assert_eq!(found.unwrap().worked.as_deref(), Some(corrected));
+    let other = recall::correction(&mut memory, "watch cars at the gate", Some(&gate));
+    assert_eq!(other, Ok(None));
+    let of_class = Lesson {
+        why: "the user corrected it: \"for cars\"".to_owned(),
+        request: "watch people".to_owned(),
+        ..read
+    };
+    save(&mut memory, wall(1), of_class).unwrap();
+    let other = recall::correction(&mut memory, "watch people", Some(&gate));
+    assert_eq!(other, Ok(None), "it corrected the class, at another camera");
+    store::forget_correction(&mut memory, corrected).unwrap();
+    assert_eq!(
+        recall::correction(&mut memory, request, Some(&gate)),
+        Ok(None)
     );
 }
 

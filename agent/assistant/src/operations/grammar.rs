@@ -24,7 +24,6 @@ use super::operation::Operation;
 /// Longest text, in characters.
 const MAX_CHARS: usize = 2_000;
 
-/// An operation that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadOperation {
     pub operation: Operation,

@@ -84,7 +84,6 @@ pub(super) const fn verb_name(verb: &Verb) -> &'static str {
     }
 }
 
-/// Parameters of a verb as JSON.
 pub(super) fn verb_parameters(verb: &Verb) -> Value {
     // Plain data with string keys always serialises.
     let mut value = serde_json::to_value(verb).unwrap_or_default();

@@ -39,7 +39,6 @@ impl ProposedAction {
     }
 }
 
-/// The actions in one sentence.
 pub(crate) fn describe_all(actions: &[ProposedAction]) -> String {
     let lines: Vec<String> = actions.iter().map(ProposedAction::describe).collect();
     lines.join("; ")

@@ -22,7 +22,6 @@ const SLOW_TIERS: [&str; 2] = ["durable", "runtime"];
 /// The trajectory of a session, shared with its tools.
 pub type SharedTrajectory = Arc<Mutex<SessionTrajectory>>;
 
-/// The archive of a session.
 #[derive(Debug)]
 pub struct RecordedArchive {
     archive: Arc<dyn ArchiveAccess>,
@@ -84,6 +83,7 @@ impl ArchiveAccess for RecordedArchive {
             match &found {
                 Ok(found) => {
                     let outcome = match SLOW_TIERS.contains(&found.tier.as_str()) {
+                        _ if skip_cache => StepOutcome::Done,
                         true => StepOutcome::Miss,
                         false => StepOutcome::Hit,
                     };
@@ -101,7 +101,8 @@ impl ArchiveAccess for RecordedArchive {
 fn describe_retrieved(name: &EntryName, found: &RetrievedContent, outcome: StepOutcome) -> String {
     let what = match outcome {
         StepOutcome::Hit => "hit",
-        _ => "cache miss, now cached",
+        StepOutcome::Miss => "cache miss, now cached",
+        _ => "cache skipped",
     };
     format!(
         "Retrieved {name} from {} ({what}): {}, {} bytes",

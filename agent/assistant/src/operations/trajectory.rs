@@ -17,7 +17,8 @@ pub const MAX_STEPS: usize = 500;
 const MAX_RESULT: usize = 300;
 
 /// Rewards in hundredths, by the name of an operation; [`reward`] adds the cases of `retrieve`.
-const REWARDS: [(&str, i64); 7] = [
+const REWARDS: [(&str, i64); 8] = [
+    ("retrieve", MISS),
     ("ingest", 10),
     ("query", 10),
     ("find", 10),
@@ -33,7 +34,6 @@ const MISS: i64 = 20;
 /// Reward of anything that failed.
 const ERROR: i64 = -50;
 
-/// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepOutcome {
     Done,
@@ -95,7 +95,6 @@ pub struct SessionTrajectory {
 }
 
 impl SessionTrajectory {
-    /// Adds a step.
     pub fn add(
         &mut self,
         at_ms: i64,
@@ -181,7 +180,6 @@ impl SessionTrajectory {
         lines.join("\n")
     }
 
-    /// The totals as JSON.
     pub fn totals(&self) -> Value {
         json!({
             "steps": self.count, "hits": self.hits, "misses": self.misses,

@@ -19,6 +19,7 @@ use super::hours;
 use super::hours::{HourCount, count_by_hour};
 use super::knowledge::{CameraKnowledge, Knowledge, Unknown};
 use super::question::{PastQuestion, is_dated};
+use super::replay::ReplayedEvents;
 use super::why::Why;
 use crate::wording::counted;
 
@@ -49,6 +50,8 @@ pub struct PastAnswer {
     pub is_yes_or_no: bool,
     /// When the one event began that is asked for, milliseconds since 1970.
     pub last_ms: Option<i64>,
+    /// What a watch would have reported without its cool-downs.
+    pub replayed: Option<ReplayedEvents>,
     /// The answer for the span that this one is compared with.
     pub compared_with: Option<Box<PastAnswer>>,
 }
@@ -90,11 +93,51 @@ impl PastAnswer {
             knowledge,
             report,
             hours,
+            replayed: None,
             compared_with: None,
         }
     }
 
-    /// The answer for its own span in words.
+    /// Whether cool-downs or hourly limits left something out.
+    pub(super) fn is_limited(&self) -> bool {
+        let mut unknown = self.knowledge.cameras.iter().flat_map(|c| &c.unknown);
+        let is_quiet =
+            |gap: &Unknown| gap.why == Why::CoolingDown && gap.to_ms - gap.from_ms >= MIN_MS;
+        self.found.held_back > 0 || unknown.any(is_quiet)
+    }
+
+    /// When the cameras were watched, whatever their rules report, in words.
+    pub fn coverage_sentence(mut self, zone: &TimeZone) -> String {
+        let cameras = &mut self.knowledge.cameras;
+        cameras
+            .iter_mut()
+            .for_each(|camera| camera.unknown.retain(|gap| !gap.why.is_watched()));
+        let (from, to) = self.knowledge.question.range;
+        let is_off = |camera: &CameraKnowledge| {
+            let gaps = camera.unknown.iter().map(|gap| gap.to_ms - gap.from_ms);
+            gaps.sum::<i64>() >= to - from
+        };
+        let cameras = self.knowledge.cameras.iter();
+        let watched: Vec<&str> = cameras
+            .filter(|camera| !is_off(camera))
+            .map(|camera| camera.name.as_str())
+            .collect();
+        let unknown = self.unknown(zone);
+        let mut gaps = self.knowledge.cameras.iter().flat_map(|c| &c.unknown);
+        let connection = match gaps.any(|gap| gap.why == Why::NotWatched) {
+            true => " Without a watch it is not known whether a camera was connected.",
+            false => "",
+        };
+        let watched = watched.join(", ");
+        match (watched.is_empty(), unknown.is_empty()) {
+            (true, _) => format!("Not watched, or not known: {unknown}.{connection}"),
+            (_, true) => format!("Watched all that time: {watched}."),
+            _ => {
+                format!("Watched: {watched}. Not watched, or not known: {unknown}.{connection}")
+            }
+        }
+    }
+
     pub(super) fn of_span(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
@@ -115,7 +158,11 @@ impl PastAnswer {
             parts.extend(self.watches_sentence());
             parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
         } else if knowledge.is_none() {
-            parts.push(format!("I could not have known: {unknown}."));
+            let answer = match &self.replayed {
+                Some(_) => "No event was recorded",
+                None => "I could not have known",
+            };
+            parts.push(format!("{answer}: {unknown}."));
         } else if knowledge.is_whole() && self.only().is_none() {
             parts.push(format!("No event: {}.", self.watched("all that time")));
         } else {
@@ -132,6 +179,7 @@ impl PastAnswer {
         if !is_said && !unknown.is_empty() {
             parts.push(format!("Not known: {unknown}."));
         }
+        parts.extend(self.replayed.iter().map(|of| of.sentence(zone)));
         parts.extend(self.only());
         parts.extend(self.of_other_classes());
         parts.extend(found.list_sentence());
@@ -169,7 +217,6 @@ impl PastAnswer {
         })
     }
 
-    /// The number of each camera.
     fn cameras_sentence(&self) -> Option<String> {
         let number = |camera: &CameraKnowledge| {
             let number = self.found.by_camera.get(&camera.camera).copied();

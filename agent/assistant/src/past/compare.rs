@@ -47,7 +47,6 @@ impl PastAnswer {
         }
     }
 
-    /// The answer in words.
     pub(super) fn sentence(&self, zone: &TimeZone) -> String {
         match &self.compared_with {
             Some(other) => sentence(self, other, zone),

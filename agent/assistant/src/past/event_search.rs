@@ -332,8 +332,6 @@ impl EventSearch {
             && to.is_none_or(|to| at.is_some_and(|at| at < to))
     }
 
-    /// Returns the result.
-    #[must_use]
     pub fn done(mut self) -> EventSearchResult {
         self.result.events.reverse();
         self.result.cut = !self.over && self.end > self.floor;

@@ -4,7 +4,7 @@
 //! - Anything else is unknown, with its reason: nothing watched, the detector has no such class,
 //!   the rule was inactive or cooling down, the camera was lost or blind, records are deleted.
 //! - Known times are computed from the journal and the runtime's coverage, not from what is
-//!   deployed now.
+//!   deployed now. What cool-downs left out is counted by a backtest.
 //!
 //! Not here: understanding a question (`plain`), the spans of coverage (the runtime).
 
@@ -16,6 +16,7 @@ mod hours;
 mod intervals;
 mod knowledge;
 mod question;
+mod replay;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use self::hours::{HourCount, count_by};
 pub use self::intervals::Intervals;
 pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown};
 pub use self::question::PastQuestion;
+pub use self::replay::ReplayedEvents;
 pub use self::why::Why;
 
 use jiff::Timestamp;
@@ -37,16 +39,24 @@ use watchkeeper_plain::answer::EventsWanted;
 use self::event_search::{EventSearch, EventSearchResult};
 use crate::proposal::snapshot::display_name;
 
-/// Answers a question about the past, and computes what it is compared with.
+/// Answers a question about the past, and computes what it is compared with. `may_replay`: what
+/// cool-downs left out may be counted by a backtest.
 ///
 /// # Errors
 /// [`ClientError`], as for every request.
 pub async fn answer(
     client: &RuntimeClient,
     wanted: &EventsWanted,
+    may_replay: bool,
 ) -> Result<PastAnswer, ClientError> {
     let Some((wanted, other)) = compare::spans(wanted, Timestamp::now()) else {
-        return answer_span(client, wanted).await;
+        let answer = answer_span(client, wanted).await?;
+        let is_asked = wanted.only_number || wanted.is_yes_or_no || wanted.most == Some(1);
+        let replayed = match may_replay && is_asked && answer.is_limited() {
+            true => replay::replay(client, &answer.knowledge.question, &answer.report).await,
+            false => None,
+        };
+        return Ok(PastAnswer { replayed, ..answer });
     };
     let other = answer_span(client, &other).await?;
     Ok(PastAnswer {
@@ -55,8 +65,11 @@ pub async fn answer(
     })
 }
 
-/// Answers a question about one span.
-async fn answer_span(
+/// Answers a question about one span from the journal and the coverage.
+///
+/// # Errors
+/// [`ClientError`], as for every request.
+pub async fn answer_span(
     client: &RuntimeClient,
     wanted: &EventsWanted,
 ) -> Result<PastAnswer, ClientError> {

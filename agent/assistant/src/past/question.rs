@@ -16,7 +16,6 @@ const APPEARS: &str = "appears";
 /// Condition that reports every object in its zone.
 const ENTERS: &str = "enters";
 
-/// A question about the past.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastQuestion {
     /// Cameras that it is about, by id.

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
 use watchkeeper_client::JournalRecord;
+use watchkeeper_contract::backtest::BacktestReport;
 use watchkeeper_contract::coverage::{
     CoverageReport, CoverageSpan, SpanEnd, Watched, WatchedDetector, WatchedRule,
 };
@@ -460,6 +461,68 @@ fn time_after_an_event_is_not_known_while_its_rule_cools_down() {
     assert!(text.starts_with("No event:"), "{text}");
     let text = sentence(&people("Wed 14:30", "Wed 15:00"), &coverage(), journal());
     assert!(text.starts_with("No event:"), "{text}");
+}
+
+#[test]
+fn cool_down_is_answered_from_the_detection_history() {
+    let report = with_rule(|rule| rule.quiet_ms = 3_600_000);
+    let mut answer = answer_to(&people("Wed 14:30", "Wed 15:00"), &report, journal());
+    assert!(answer.is_limited());
+    let found = |when: &str, label: &str| {
+        json!({
+            "at_ms": at(when).as_millisecond(), "severity": "info",
+            "decision": {"verdict": "record", "confidence": 0.8, "reason": "r"},
+            "event": {"rule": "appears", "condition": "appears", "reason": "r", "label": label,
+                "tracks": [4], "frame": 120, "pts_s": 4.04},
+        })
+    };
+    let mut replay: BacktestReport = serde_json::from_value(json!({
+        "from_ms": at("Wed 14:30").as_millisecond(), "to_ms": at("Thu 12:00").as_millisecond(),
+        "covered_s": 1.0, "results": BacktestReport::default().results, "more_events": 0,
+        "rules": [{"name": "appears", "events": 900, "doubtful": 0, "by_hour": {},
+            "by_class": {"person": 214, "car": 3}}],
+        "events": [found("Wed 14:40", "person"), found("Wed 14:41", "car"),
+            found("Wed 15:10", "person")],
+    }))
+    .unwrap();
+    let id = "yard-people".parse().unwrap();
+    let count = |answer: &PastAnswer, replay: &BacktestReport| {
+        let names = ["appears"].into();
+        ReplayedEvents::new(&id, replay, &answer.knowledge.question, &names)
+    };
+    answer.replayed = count(&answer, &replay);
+    let text = answer.sentence(&zone());
+    assert!(
+        text.starts_with(
+            "No event was recorded: yard, because the rule was cooling down after an event. Without \
+             cool-downs and limits yard-people would have had 1 event from Wed 25 Nov 14:30 to Wed 25 Nov 15:00 CET, \
+             the last at Wed 14:40:00,"
+        ),
+        "{text}"
+    );
+    // Of the persons in all, one of the listed ones came later.
+    replay.more_events = 211;
+    assert_eq!(count(&answer, &replay).unwrap().number, 213);
+    replay.events.drain(..2);
+    assert_eq!(count(&answer, &replay), None, "none of that time is listed");
+}
+
+#[test]
+fn coverage_counts_a_cool_down_as_watched() {
+    let said = |from: &str, to: &str, report: &CoverageReport| {
+        answer_to(&people(from, to), report, journal()).coverage_sentence(&zone())
+    };
+    let cooling = with_rule(|rule| rule.quiet_ms = 3_600_000);
+    let text = said("Wed 14:00", "Wed 15:00", &cooling);
+    assert_eq!(text, "Watched all that time: yard.");
+    assert_eq!(
+        said("Thu 02:00", "Thu 03:00", &cooling),
+        "Watched: yard. Not watched, or not known: yard from Thu 02:10 to Thu 02:14 CET, because no pictures came."
+    );
+    assert_eq!(
+        said("Thu 02:11", "Thu 02:12", &cooling),
+        "Not watched, or not known: yard, because no pictures came."
+    );
 }
 
 #[test]

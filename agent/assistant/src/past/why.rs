@@ -33,3 +33,19 @@ pub enum Why {
     /// The pipeline had no rule.
     NoRule,
 }
+
+impl Why {
+    /// Whether a pipeline watched the camera all the same.
+    pub(super) fn is_watched(&self) -> bool {
+        matches!(
+            self,
+            Self::CoolingDown
+                | Self::Unstored
+                | Self::NoClasses { .. }
+                | Self::RenamedClasses
+                | Self::OtherClasses { .. }
+                | Self::OtherEvents { .. }
+                | Self::NoRule
+        )
+    }
+}

@@ -27,7 +27,6 @@ pub enum Author {
     Model,
 }
 
-/// Auto-approval of one entrypoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRules {
     key: String,
@@ -49,7 +48,6 @@ impl AutoApproval {
         &self.key
     }
 
-    /// Returns the kind of change.
     pub const fn kind(&self) -> ChangeKind {
         self.kind
     }
@@ -61,7 +59,6 @@ impl AutoApproval {
 }
 
 impl ApprovalRules {
-    /// Reads the rules of an entrypoint.
     pub fn for_entrypoint(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
         let kinds = match entrypoint {
             Entrypoint::Ask => &config.ask,
@@ -76,7 +73,6 @@ impl ApprovalRules {
         }
     }
 
-    /// Returns the tool permissions of the entrypoint.
     pub const fn permissions(&self) -> &ToolPermissions {
         &self.permissions
     }

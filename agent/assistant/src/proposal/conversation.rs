@@ -49,7 +49,6 @@ pub fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// State of one session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionState {
     awaiting: Awaiting,
@@ -93,7 +92,6 @@ impl SessionState {
         self.awaiting = Awaiting::Confirmation(Box::new(shown));
     }
 
-    /// Drops the question or the proposal that waits.
     pub fn drop_waiting(&mut self) {
         self.awaiting = Awaiting::Nothing;
     }
@@ -106,7 +104,6 @@ impl SessionState {
         }
     }
 
-    /// Handles a text of the user.
     pub fn handle(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         let before = self.awaiting.clone();
         let reply = self.dispatch(text.trim(), plain, here);

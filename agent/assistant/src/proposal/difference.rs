@@ -22,11 +22,9 @@ const MAX_VALUE_CHARS: usize = 240;
 /// Most fields listed for one pipeline.
 const MAX_FIELDS: usize = 20;
 
-/// Difference of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProposalDiff {
     pub pipeline: PipelineId,
-    /// Its source, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceId>,
     #[serde(flatten)]

@@ -47,7 +47,6 @@ struct Exchange {
     is_model: bool,
 }
 
-/// The exchanges of one session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionHistory {
     latest: VecDeque<Exchange>,

@@ -97,6 +97,9 @@ pub struct LlmProposal {
     pub by: ProposedBy,
     /// Its effect, in the words of the LLM.
     pub says: String,
+    /// The request, with its corrections, whose changes it reverts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<String>,
     /// What the LLM assumed, in its own words.
     pub assumed: Vec<String>,
     /// Impossible parts of the request, in the words of the LLM.

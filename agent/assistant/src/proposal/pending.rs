@@ -92,7 +92,6 @@ struct Stored {
 /// The session of the agent's API that a proposal belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requester {
-    /// Entrypoint of the request.
     pub entrypoint: Entrypoint,
     /// Id of the session.
     pub conversation: String,
@@ -120,7 +119,6 @@ impl PendingProposal {
     }
 }
 
-/// The file of pending proposals.
 #[derive(Debug, Clone)]
 pub struct PendingProposals {
     folder: PathBuf,
@@ -298,7 +296,6 @@ impl PendingProposals {
     }
 }
 
-/// Parses the file.
 fn parse_file(bytes: &[u8]) -> Result<Vec<PendingProposal>, String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("larger than {MAX_BYTES} bytes"));

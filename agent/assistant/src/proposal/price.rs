@@ -156,13 +156,11 @@ pub struct EventBytes {
     pub clip_second: Option<f64>,
 }
 
-/// Price of a watch.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PriceTag {
     /// Share of one processor core, 1 is a whole one: all pieces that are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_share: Option<Estimate>,
-    /// Shares of the processor in the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<ProcessorShares>,
     /// Part of the processor share that pictures, clips and records of events take.
@@ -192,7 +190,6 @@ pub struct PriceTag {
 }
 
 impl PriceTag {
-    /// Computes the price.
     pub fn new(measured: &Measured) -> Self {
         let (an_event, storage) = (measured.processor_s_an_event(), measured.storage_an_event());
         let uplink = measured.event.clone().map(|event| event.records);
@@ -272,7 +269,6 @@ impl PriceTag {
             .ok()
     }
 
-    /// The price in one line.
     pub fn sentence(&self) -> String {
         let a_day = |bytes: Option<Estimate>| Some(format!("{} a day", bytes?.text(in_bytes)));
         let model = |usd: Estimate| usd.text(|usd| format!("${usd:.2}"));

@@ -59,7 +59,6 @@ pub struct Rewording {
     /// Language code of the user's text, in lower case; empty if the LLM named none.
     #[serde(default)]
     pub language: String,
-    /// The reworded request.
     pub request: String,
     /// Parts of the request that the rewording leaves out.
     #[serde(default)]
@@ -177,7 +176,6 @@ fn classes(text: &str, scene: &Scene) -> Vec<String> {
     classes
 }
 
-/// The models that a pipeline names.
 fn models_of(spec: &PipelineSpec) -> Vec<String> {
     let steps = spec.workflow.get("steps").and_then(Value::as_array);
     let named = steps.into_iter().flatten();

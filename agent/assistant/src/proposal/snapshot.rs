@@ -115,12 +115,10 @@ impl SystemSnapshot {
         unseen.map(|s| s.spec.id.clone()).collect()
     }
 
-    /// Returns the pipeline with this id.
     pub fn pipeline(&self, id: &str) -> Option<&PipelineStatus> {
         self.pipelines.iter().find(|p| p.spec.id.as_str() == id)
     }
 
-    /// Returns the models that are present.
     pub fn present_models(&self) -> impl Iterator<Item = &ModelInfo> {
         self.models.iter().filter(|m| m.state != ModelState::Absent)
     }

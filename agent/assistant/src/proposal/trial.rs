@@ -22,7 +22,6 @@ use crate::wording::{counted, duration};
 /// Events of one rule in a trial from which a remark warns of too many.
 const MIN_NOISY_EVENTS: u64 = 5;
 
-/// The trial of one pipeline of a proposal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
     pub pipeline: PipelineId,
@@ -84,7 +83,6 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Statistics of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ZoneStats {
     pub visits: u64,
@@ -151,7 +149,6 @@ impl TrialResult {
 }
 
 impl TrialStats {
-    /// Summarises a dry run of a workflow.
     pub fn from_report(report: &DryRunReport, workflow: &Value) -> Self {
         let results = &report.results;
         let is_tracker = |step: &&Value| step["type"].as_str().unwrap_or("").contains("tracker");
@@ -188,7 +185,6 @@ impl TrialStats {
         self.parts().join("; ")
     }
 
-    /// Returns the parts of the sentence.
     pub fn parts(&self) -> Vec<String> {
         let frames = counted(self.frames, "frame");
         let tracks = self.tracks;
@@ -327,7 +323,7 @@ impl TrialStats {
 
     /// Returns the zone that yields these detections.
     fn zone(&self, detections: &str) -> Option<(&str, ZoneStats)> {
-        let step = step_of_selector(detections)?;
+        let step = detections.strip_prefix("$steps.")?.split('.').next()?;
         let (name, zone) = self.zones.get_key_value(step)?;
         Some((name, *zone))
     }
@@ -356,11 +352,6 @@ impl TrialStats {
             )
         })
     }
-}
-
-/// Returns the step in a selector such as `$steps.bay.timed_detections`.
-fn step_of_selector(selector: &str) -> Option<&str> {
-    selector.strip_prefix("$steps.")?.split('.').next()
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ pub(super) fn undo(confirmed: &CheckedProposal, here: &SystemSnapshot) -> Option
         model: "watchkeeper".to_owned(),
         by: ProposedBy::Box,
         says: format!("undo \"{}\"", confirmed.full_request()),
+        undoes: Some(confirmed.full_request()),
         changes: changed.rev().map(opposite).collect::<Option<_>>()?,
         ..LlmProposal::default()
     })

@@ -7,18 +7,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_models::{PREFERRED, Zoo};
-use watchkeeper_plain::answer::{Look, Looked, Unknown};
+use watchkeeper_plain::answer::{EventsWanted, Look, Looked, Unknown};
 use watchkeeper_plain::{Missing, Question};
 
 use super::progress::{ProgressEvent, ProgressSink};
 use super::user_session::Session;
 use crate::failure::Error;
 use crate::past;
+use crate::permissions::Entrypoint;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::conversation::{Reply, ShownProposal};
 use crate::proposal::counts::format_line_counters;
@@ -231,9 +233,14 @@ impl Session {
         let out = Arc::clone(&self.deps.out);
         match &looked.look {
             Look::Cameras => out.report(ProgressEvent::Cameras(&here.sources)),
-            Look::Pipelines { camera, paused } => {
+            Look::Pipelines {
+                camera,
+                pipeline,
+                paused,
+            } => {
                 let is_asked = |p: &&PipelineStatus| {
                     camera.as_ref().is_none_or(|id| p.spec.source == *id)
+                        && pipeline.as_ref().is_none_or(|id| p.spec.id == *id)
                         && paused.is_none_or(|paused| p.spec.paused == paused)
                 };
                 let asked = here.pipelines.iter().filter(is_asked);
@@ -247,15 +254,22 @@ impl Session {
             }
             Look::Commands {
                 pipelines,
+                camera,
                 from,
                 to,
             } => {
-                let span = (*from, *to);
-                let confirmed = self.confirmed_changes(pipelines, span).await?;
-                out.report(ProgressEvent::Text(&format!(
-                    "{confirmed}\n{}",
-                    looked.text
-                )));
+                let mut asked = pipelines.clone();
+                let camera = camera.as_ref().filter(|_| pipelines.is_empty());
+                let all = here.pipelines.iter().map(|p| &p.spec);
+                let on_it = all.filter(|spec| camera == Some(&spec.source));
+                asked.extend(on_it.map(|spec| spec.id.clone()));
+                let confirmed = self.confirmed_changes(asked, camera, (*from, *to)).await?;
+                let said = format!("{confirmed}\n{}", looked.text);
+                out.report(ProgressEvent::Text(&said));
+            }
+            Look::Coverage { camera, from, to } => {
+                let said = self.coverage(camera.as_ref(), (*from, *to)).await?;
+                out.report(ProgressEvent::Text(&format!("{} {said}", looked.text)));
             }
             Look::Notes(words) => {
                 let found = self.search_memory(words).await?;
@@ -265,22 +279,48 @@ impl Session {
             Look::Status(camera) => {
                 report_status(out.as_ref(), camera.as_ref(), &looked.text, here);
             }
-            Look::Events(wanted) => {
-                let answer = past::answer(&self.deps.client, wanted).await?;
-                let counters = format_line_counters(wanted, &here.pipelines);
-                let texts = [Some(looked.text.clone()), counters];
-                let texts: Vec<String> = texts.into_iter().flatten().collect();
-                out.report(ProgressEvent::Events(&answer, texts.join(" ").trim_start()));
-                // The API's answer has the media ids, and there is no user's folder.
-                if wanted.pictures && !self.deps.entrypoint.is_api() {
-                    self.show_pictures(&answer.found.events).await;
-                }
-            }
+            Look::Events(wanted) => self.answer_events(wanted, &looked.text, here).await?,
             Look::Classes => {
                 let text = format!("{} {}", looked.text, by_words(here));
                 out.report(ProgressEvent::Text(&text));
             }
             Look::Help => out.report(ProgressEvent::Text(&looked.text)),
+        }
+        Ok(())
+    }
+
+    /// Says when a camera, or each, was watched.
+    async fn coverage(
+        &self,
+        camera: Option<&SourceId>,
+        (from, to): (Option<Timestamp>, Option<Timestamp>),
+    ) -> Result<String, Error> {
+        let wanted = EventsWanted {
+            camera: camera.cloned(),
+            from,
+            to,
+            ..EventsWanted::default()
+        };
+        let answer = past::answer_span(&self.deps.client, &wanted).await?;
+        Ok(answer.coverage_sentence(&TimeZone::system()))
+    }
+
+    /// Answers a question about events, after what was `understood`.
+    async fn answer_events(
+        &self,
+        wanted: &EventsWanted,
+        understood: &str,
+        here: &SystemSnapshot,
+    ) -> Result<(), Error> {
+        let may_replay = self.deps.entrypoint != Entrypoint::Remote;
+        let answer = past::answer(&self.deps.client, wanted, may_replay).await?;
+        let counters = format_line_counters(wanted, &here.pipelines).unwrap_or_default();
+        let understood = format!("{understood} {counters}");
+        let out = &self.deps.out;
+        out.report(ProgressEvent::Events(&answer, understood.trim()));
+        // The API's answer has the media ids, and there is no user's folder.
+        if wanted.pictures && !self.deps.entrypoint.is_api() {
+            self.show_pictures(&answer.found.events).await;
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ impl Session {
     /// If the confirmation can't be recorded; nothing is changed then. Otherwise with the failed
     /// change, and the changes made before it.
     pub async fn apply(&self, offer: &CheckedProposal) -> Result<(), Error> {
-        self.record_confirmation(offer).await?;
+        self.record_confirmed(offer.to_json()).await?;
         let mut done = Vec::new();
         for (change, difference) in offer.proposal.changes.iter().zip(&offer.difference) {
             if !difference.has_effect() {
@@ -82,16 +82,12 @@ impl Session {
         self.save_active().await;
         self.save_watch_note(offer).await;
         self.save_correction(offer).await;
+        self.forget_undone(offer).await;
         Ok(())
     }
 
-    /// Writes the confirmation to the audit log: durable before anything is changed. A session
+    /// Writes what was confirmed to the audit log: durable before anything is changed. A session
     /// without a folder for its state has no audit log, and says so.
-    async fn record_confirmation(&self, offer: &CheckedProposal) -> Result<(), Error> {
-        self.record_confirmed(offer.to_json()).await
-    }
-
-    /// Writes what was confirmed to the audit log.
     pub(super) async fn record_confirmed(&self, what: Value) -> Result<(), Error> {
         let Some(trace) = &self.trace else {
             self.report_note("no folder for the state is known: the audit log lacks this change");
@@ -188,7 +184,23 @@ impl Session {
         }
     }
 
-    /// Saves a note of a confirmed watch.
+    /// Removes the lesson of a correction that this proposal undoes.
+    async fn forget_undone(&self, offer: &CheckedProposal) {
+        let undone = offer
+            .llm_proposal
+            .as_ref()
+            .and_then(|made| made.undoes.clone());
+        let (Some(undone), Ok(notes)) = (undone, self.notes()) else {
+            return;
+        };
+        let forget = move |memory: &mut Memory| store::forget_correction(memory, &undone);
+        if notes.exist()
+            && let Err(why) = notes.with(forget).await
+        {
+            self.report_note(&format!("the undone correction was not forgotten: {why}"));
+        }
+    }
+
     async fn save_watch_note(&self, offer: &CheckedProposal) {
         // The box's own words are not a request by which an example could be found.
         if offer

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::Value;
 use watchkeeper_config::AuditConfig;
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use super::user_session::Session;
 use crate::audit::AuditLog;
@@ -21,18 +21,21 @@ const MAX_READ: usize = 2000;
 /// Changes that are named, the newest.
 const MAX_SHOWN: usize = 20;
 
+const NONE: &str = "No change of that was confirmed in plain words then.";
+
 /// Range of times; an absent end is open.
 type Span = (Option<Timestamp>, Option<Timestamp>);
 
 impl Session {
-    /// Describes the confirmed changes of these pipelines in a span, one a line; of all pipelines
-    /// if none is named.
+    /// Describes the confirmed changes of these pipelines and of those deployed on `camera` in a
+    /// span, one a line; of all pipelines if neither is named.
     ///
     /// # Errors
     /// If an audit log cannot be read.
     pub(super) async fn confirmed_changes(
         &self,
-        pipelines: &[PipelineId],
+        mut pipelines: Vec<PipelineId>,
+        camera: Option<&SourceId>,
         span: Span,
     ) -> Result<String, Error> {
         let homes = once(self.home()?).chain(self.deps.other_trace.as_deref());
@@ -42,7 +45,17 @@ impl Session {
         let read = tokio::task::spawn_blocking(move || read(&homes, limits)).await;
         let mut records = read.unwrap_or_else(|died| Err(Error::failed(died.to_string())))?;
         records.retain(|record| may_see(self.deps.entrypoint, record));
-        Ok(describe(&records, pipelines, span))
+        if let Some(camera) = camera {
+            pipelines.extend(
+                records
+                    .iter()
+                    .flat_map(|record| deployed_on(record, camera)),
+            );
+            if pipelines.is_empty() {
+                return Ok(NONE.to_owned());
+            }
+        }
+        Ok(describe(&records, &pipelines, span))
     }
 }
 
@@ -81,7 +94,7 @@ fn describe(records: &[Value], pipelines: &[PipelineId], (from, to): Span) -> St
     };
     let lines: Vec<String> = records.iter().filter(is_asked).map(line).collect();
     if lines.is_empty() {
-        return "No change of that was confirmed in plain words then.".to_owned();
+        return NONE.to_owned();
     }
     let earlier = lines.len().saturating_sub(MAX_SHOWN);
     let shown: Vec<&str> = lines.iter().skip(earlier).map(String::as_str).collect();
@@ -90,6 +103,16 @@ fn describe(records: &[Value], pipelines: &[PipelineId], (from, to): Span) -> St
         earlier => format!(", and {earlier} earlier"),
     };
     format!("Confirmed in plain words{and}:\n{}", shown.join("\n"))
+}
+
+/// The pipelines that a confirmation deploys on a camera.
+fn deployed_on(record: &Value, camera: &SourceId) -> Vec<PipelineId> {
+    let changes = record["of"]["changes"].as_array();
+    let specs = changes.into_iter().flatten().map(|change| &change["spec"]);
+    specs
+        .filter(|spec| spec["source"] == camera.as_str())
+        .filter_map(|spec| spec["id"].as_str()?.parse().ok())
+        .collect()
 }
 
 /// Whether a confirmation changes this pipeline.
@@ -113,7 +136,7 @@ mod tests {
     fn confirmed_changes_are_those_of_the_pipeline_and_the_span() {
         let record = |at: &str, what: &str, understood: &str, change: Value| json!({"at": at, "what": what, "of": {"understood": understood, "changes": [change]}});
         let pause = json!({"change": "pause", "pipeline": "gate"});
-        let deploy = json!({"change": "deploy", "spec": {"id": "gate"}});
+        let deploy = json!({"change": "deploy", "spec": {"id": "gate", "source": "front"}});
         let other = json!({"change": "pause", "pipeline": "dock"});
         let records = [
             record("2026-11-20T08:00:00Z", "confirmed", "Old.", pause.clone()),
@@ -123,8 +146,15 @@ mod tests {
             record("2026-11-27T11:00:00Z", "confirmed", "Pause gate.", pause),
         ];
         let from: Timestamp = "2026-11-27T00:00:00Z".parse().unwrap();
-        let gate: PipelineId = "gate".parse().unwrap();
-        let said = describe(&records, &[gate], (Some(from), None));
+        let on = |camera: &str| {
+            let camera = SourceId::new(camera).unwrap();
+            let all = records.iter();
+            all.flat_map(|record| deployed_on(record, &camera))
+                .collect::<Vec<_>>()
+        };
+        let gate = on("front");
+        assert_eq!(on("back"), []);
+        let said = describe(&records, &gate, (Some(from), None));
         assert!(
             said.contains("Watch.") && said.contains("Pause gate."),
             "{said}"
@@ -137,6 +167,6 @@ mod tests {
             &[],
             (None, Some("2026-01-01T00:00:00Z".parse().unwrap())),
         );
-        assert_eq!(none, "No change of that was confirmed in plain words then.");
+        assert_eq!(none, NONE);
     }
 }

@@ -72,7 +72,6 @@ impl Session {
         }
     }
 
-    /// Opens the LLM client.
     pub(super) fn llm_client(&self) -> Result<Client, Error> {
         let open = self.deps.open_llm.as_ref().ok_or_else(|| {
             Error::input("no LLM is configured; add a section [llm] to the configuration")

@@ -239,8 +239,16 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a request for a job is read as one, and not as the answer to a question.
+    pub fn takes_jobs(&self) -> bool {
+        self.conversation.question().is_none()
+    }
+
     /// Drops the proposal or question that waits.
-    async fn drop_waiting(&mut self) -> Result<(), PendingError> {
+    ///
+    /// # Errors
+    /// If a stored proposal can't be deleted; it still waits.
+    pub async fn drop_waiting(&mut self) -> Result<(), PendingError> {
         self.drop_pending().await?;
         if self.conversation.shown().is_some() {
             self.report_note("the previous proposal is dropped");
@@ -347,7 +355,6 @@ impl Session {
         Ok(())
     }
 
-    /// The archive of this session.
     pub(super) fn archive(&self) -> Result<&RecordedArchive, Error> {
         let archive = self.archive.as_deref();
         archive.ok_or_else(|| Error::input("no archive is reached here; start the agent"))

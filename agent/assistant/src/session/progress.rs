@@ -43,8 +43,6 @@ pub enum ProgressStep {
 }
 
 impl ProgressStep {
-    /// Returns the name for programs.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Thought => "thought",
@@ -55,10 +53,8 @@ impl ProgressStep {
     }
 }
 
-/// An event of a session.
 #[derive(Debug)]
 pub enum ProgressEvent<'a> {
-    /// Work in progress.
     Busy(&'a str),
     /// The work in progress is done.
     Idle,
@@ -66,7 +62,6 @@ pub enum ProgressEvent<'a> {
     Note(&'a str),
     /// A step of the setup agent: one line, and details for programs.
     Step(ProgressStep, &'a str, Value),
-    /// Costs of the turn so far.
     Spent(&'a TurnCost),
     /// Text of the LLM with its proposal: as one line, and in full.
     LlmComment(&'a str, &'a str),
@@ -74,7 +69,6 @@ pub enum ProgressEvent<'a> {
     Proposal(&'a CheckedProposal, Option<&'a str>, &'a str),
     /// A question that needs an answer.
     Question(&'a Question, &'a SystemSnapshot),
-    /// The proposal is confirmed by auto-approval.
     Confirmed(&'a AutoApproval),
     /// Actions on archive or jobs that wait for a yes, and their id if they are stored.
     Actions(&'a ProposedActions, Option<&'a str>),
@@ -86,19 +80,16 @@ pub enum ProgressEvent<'a> {
     Dropped,
     /// A change was applied: one line, and details for programs.
     Done(&'a str, Value),
-    /// An answer of the LLM.
     Answer(&'a str),
     Text(&'a str),
     /// A note was saved: its kind and its file.
     NoteSaved(watchkeeper_memory::Kind, &'a str),
-    /// Notes found by a search.
     Notes(&'a [Found]),
     Cameras(&'a [SourceStatus]),
     /// The pipelines, and a sentence for an empty list.
     Pipelines(&'a [PipelineStatus], &'a str),
     /// Status of runtime, cameras and pipelines.
     Status(&'a SystemSnapshot),
-    /// One camera, its name, and its pipelines.
     Camera(&'a [SourceStatus], &'a str, &'a [PipelineStatus]),
     /// An answer about the past, and what was understood.
     Events(&'a PastAnswer, &'a str),
@@ -121,7 +112,6 @@ impl<'a> ProgressEvent<'a> {
         }
     }
 
-    /// Returns the event as JSON for programs.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub fn to_json(&self) -> Value {
         match self {

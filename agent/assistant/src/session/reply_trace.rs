@@ -56,12 +56,12 @@ impl Session {
     }
 }
 
-/// Describes a look-up for the trace.
 const fn describe_look(look: &Look) -> &'static str {
     match look {
         Look::Cameras => "the cameras",
         Look::Pipelines { .. } => "the pipelines",
         Look::Commands { .. } => "confirmed changes",
+        Look::Coverage { .. } => "the coverage",
         Look::Notes(_) => "notes",
         Look::Cost => "costs",
         Look::Status(_) => "the status",

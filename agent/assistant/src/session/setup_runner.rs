@@ -48,7 +48,6 @@ pub(super) const PREVIEWS_FOLDER: &str = "previews";
 /// Most characters of a line about the LLM's work.
 const MAX_LINE_CHARS: usize = 200;
 
-/// A request for the setup agent.
 #[derive(Debug)]
 pub struct SetupRequest<'r> {
     pub text: &'r str,
@@ -84,7 +83,6 @@ fn hash_context(request: &SetupRequest<'_>) -> String {
     format!("xxh3:{:032x}", hash.digest128())
 }
 
-/// A turn that was run.
 pub(super) struct TurnRun {
     /// A sentence if it stopped before its end.
     pub(super) end: Result<TurnEnd, String>,
@@ -92,7 +90,6 @@ pub(super) struct TurnRun {
     pub(super) spent: TurnCost,
 }
 
-/// Runs the setup agent for one session.
 pub struct SetupRunner<'s> {
     pub client: &'s Client,
     pub folder: PathBuf,

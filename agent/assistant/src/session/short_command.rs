@@ -29,10 +29,10 @@ const MAX_REVIEWS: u32 = 20;
 /// All pipelines, whether they run or not.
 const ALL_PIPELINES: Look = Look::Pipelines {
     camera: None,
+    pipeline: None,
     paused: None,
 };
 
-/// Result of a text or command.
 #[derive(Debug)]
 pub enum CommandResult {
     /// A reply to deliver, with the state that it is based on.

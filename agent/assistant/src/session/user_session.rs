@@ -48,9 +48,7 @@ const MAX_PROBES: usize = 16;
 /// Opens the LLM client on demand. The error is a sentence for the user.
 pub type OpenLlm = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
 
-/// Dependencies of a session.
 pub struct SessionDeps {
-    /// Client of the runtime.
     pub client: RuntimeClient,
     /// Detection model preferred by the configuration.
     pub preferred_model: Option<String>,
@@ -82,15 +80,6 @@ pub struct SessionDeps {
     pub out: Arc<dyn ProgressSink>,
 }
 
-impl std::fmt::Debug for SessionDeps {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionDeps")
-            .field("state_dir", &self.state_dir)
-            .field("entrypoint", &self.entrypoint)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Proposals stored on disk for a confirmation in another process or after a restart.
 #[derive(Debug)]
 pub struct ProposalStore {
@@ -109,10 +98,8 @@ pub(super) struct Authors {
     pub(super) proposal: Author,
 }
 
-/// A conversation with one user.
 pub struct Session {
     pub(super) deps: SessionDeps,
-    /// State machine of the session.
     pub conversation: SessionState,
     pub(super) plain: Plain,
     /// Whether an LLM took part in the last reply.
@@ -139,15 +126,6 @@ pub struct Session {
     pub(super) blueprint: Option<String>,
     /// `None`: proposals end with the session.
     pub(super) store: Option<ProposalStore>,
-}
-
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session")
-            .field("deps", &self.deps)
-            .field("conversation", &self.conversation)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Most pictures of one request.
@@ -188,7 +166,6 @@ impl Session {
         })
     }
 
-    /// Stores proposals on disk.
     #[must_use]
     pub fn with_store(mut self, store: ProposalStore) -> Self {
         self.store = Some(store);
@@ -200,7 +177,6 @@ impl Session {
         self.store.as_ref()?.id.as_deref()
     }
 
-    /// Returns the socket of the runtime.
     pub fn socket(&self) -> &Path {
         self.deps.client.socket()
     }
@@ -454,7 +430,6 @@ impl Session {
         Ok(handle(&mut self.conversation, text, &self.plain, here))
     }
 
-    /// Adds the exchange to the history.
     fn add_to_history(&mut self, text: &str, reply: &Reply) {
         if let Some(line) = self.history.add(text, reply) {
             self.trace_event("summarised", || json!({"text": line}));
@@ -485,7 +460,6 @@ impl Session {
     }
 }
 
-/// Has the runtime open a camera.
 async fn probe_camera(client: RuntimeClient, camera: SourceId) {
     if let Err(error) = client.source_frame(&camera).await {
         tracing::debug!(%camera, %error, "no frame");

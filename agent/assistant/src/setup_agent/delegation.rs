@@ -32,7 +32,6 @@ pub struct DelegationRequest<'a> {
     pub spent: Money,
 }
 
-/// The result of a delegation.
 #[derive(Debug)]
 pub struct Delegated {
     /// A short text, or why there is none.

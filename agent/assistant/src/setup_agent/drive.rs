@@ -45,11 +45,8 @@ pub enum TurnProgress<'s> {
     Spent(&'s super::turn::TurnCost),
     /// Text or thought of the model before a call; may be long.
     Thought(&'s str),
-    /// A tool runs.
     Using(&'s ToolCall),
-    /// A tool failed or was refused.
     Failed(&'s ToolCall, &'s str),
-    /// The new plan.
     Plan(&'s [super::facts::PlanStep]),
 }
 

@@ -102,7 +102,6 @@ pub const EXAMPLES: [Example; 6] = [
     },
 ];
 
-/// Finds an example by name.
 pub fn find(name: &str) -> Option<&'static Example> {
     EXAMPLES.iter().find(|example| example.name == name)
 }

@@ -27,7 +27,6 @@ pub struct GeometryReport {
     pub places: Vec<Value>,
 }
 
-/// A detection on the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detection {
     pub class: String,

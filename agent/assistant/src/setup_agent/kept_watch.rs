@@ -115,7 +115,6 @@ fn was_kept(confirmed: Timestamp, status: &PipelineStatus, now: Timestamp) -> bo
         && now.duration_since(confirmed) >= KEPT_FOR
 }
 
-/// The names of the camera of a watch.
 fn camera_names(spec: &PipelineSpec, here: &SystemSnapshot) -> CameraNames {
     let mut names = CameraNames::default();
     names.add(spec.source.as_str(), None);

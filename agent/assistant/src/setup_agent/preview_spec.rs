@@ -20,7 +20,6 @@ pub const DETECTIONS_PREFIX: &str = "preview_found_";
 /// and zones only.
 const STEP_PREFIX: &str = "preview_step_";
 
-/// The preview of a workflow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreviewSpec {
     pub definition: Value,

@@ -28,7 +28,6 @@ struct Attempt<'t> {
     error: Option<&'t str>,
 }
 
-/// The lessons of a turn that ended.
 pub fn lessons(turn: &Turn, end: &TurnEnd) -> Vec<Lesson> {
     let attempts = attempts(turn);
     let failed = attempts.iter().enumerate();
@@ -48,7 +47,6 @@ pub fn lessons(turn: &Turn, end: &TurnEnd) -> Vec<Lesson> {
     lessons
 }
 
-/// The lesson of a request that failed as a whole.
 pub fn failed_request(turn: &Turn, why: &str) -> Lesson {
     Lesson {
         request: turn.head().request.clone(),

@@ -72,7 +72,6 @@ pub struct ModelPicture {
     pub scale: (f64, f64),
 }
 
-/// A picture and its detections.
 #[derive(Debug)]
 pub struct DetectedPicture {
     /// The annotated picture as JPEG; `None` if nothing was drawn.

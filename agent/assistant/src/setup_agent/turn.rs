@@ -44,7 +44,6 @@ const DRAFT_TOOLS: [&str; 3] = ["validate_workflow", "propose_deployment", "prop
 /// Added to an answer after which nothing waits, although a draft was made or failed.
 const NOTHING_PROPOSED: &str = "Nothing was proposed, so nothing waits for a yes.";
 
-/// The next step of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnStep {
     /// Call the model.
@@ -267,7 +266,6 @@ impl Turn {
         open.find(|open| open.call.id == id && open.result.is_none())
     }
 
-    /// The next step.
     pub fn next(&self) -> TurnStep {
         if let Some(end) = &self.end {
             return TurnStep::End(end.clone());
@@ -431,7 +429,6 @@ impl Turn {
     }
 }
 
-/// The result of a refused call.
 pub fn refusal(call: &ToolCall, why: &str) -> ToolResult {
     ToolResult {
         call: call.id.clone(),

@@ -63,7 +63,6 @@ pub struct TurnKey<'a> {
     pub request: &'a str,
     /// Hash as in [`TurnHead::context`].
     pub context: &'a str,
-    /// Socket of the runtime.
     pub socket: &'a str,
     pub now: Timestamp,
 }
@@ -73,7 +72,6 @@ pub struct TurnKey<'a> {
 pub struct UnfinishedTurns {
     /// The turn of the same request.
     pub resumable: Option<TurnLog>,
-    /// Heads of the removed turns.
     pub closed: Vec<TurnHead>,
 }
 

@@ -12,7 +12,6 @@ use crate::operations::proposed_action::ProposedAction;
 use crate::permissions::Entrypoint;
 use crate::proposal::llm_proposal::LlmProposal;
 
-/// Format of the records.
 pub const FORMAT: u32 = 2;
 
 /// The request of a turn, and the limits it started with.
@@ -24,9 +23,7 @@ pub struct TurnHead {
     pub request: String,
     /// Time of the request.
     pub at: Timestamp,
-    /// Socket of the runtime.
     pub socket: String,
-    /// Name of the blueprint.
     pub blueprint: String,
     pub entrypoint: Entrypoint,
     /// Hash of what came with the text: pictures, and over the API the conversation before it. The
@@ -85,7 +82,6 @@ pub enum TurnEnd {
         /// The model's answer.
         text: String,
     },
-    /// A proposal to confirm.
     Proposal {
         proposal: Box<LlmProposal>,
         /// The model's text with it; may be empty.

@@ -19,7 +19,6 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::user_file::unread;
 
-/// Target of an ingested content.
 struct Target<'a> {
     collection: &'a str,
     /// Name within the collection; by the source if absent.
@@ -291,7 +290,6 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failu
     Ok(Ingested { entries, skipped })
 }
 
-/// Finds the files below a folder.
 fn files_below(root: &Path) -> Result<FolderFiles, Failure> {
     folder::all_files(root, MAX_FILES).map_err(|error| match error {
         FolderError::Io { folder, source } => unread(&folder)(source),

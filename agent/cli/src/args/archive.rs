@@ -202,7 +202,6 @@ pub(crate) enum ArchiveOrder {
 
 impl ArchiveQueryArgs {
     /// The conditions as a query, except for a file to compare with.
-    #[must_use]
     pub(crate) fn into_query(self) -> Query {
         Query {
             pattern: self.pattern,

@@ -35,16 +35,13 @@ pub(super) enum Line {
     Unreadable(String),
 }
 
-/// Source of lines.
 pub(super) enum Lines {
     Terminal(Box<Terminal>),
     Plain,
 }
 
-/// A terminal with an editor.
 pub(super) struct Terminal {
     editor: Editor<ChatHelper, FileHistory>,
-    /// File of the history.
     history: Option<PathBuf>,
     /// Whether a line is being typed.
     is_typing: Arc<AtomicBool>,
@@ -180,7 +177,6 @@ fn read_text(reader: &mut impl BufRead) -> Line {
     }
 }
 
-/// Joins continued lines.
 fn joined(text: &str) -> String {
     text.replace("\\\n", " ").trim().to_owned()
 }

@@ -157,7 +157,11 @@ impl Chat<'_> {
         if command == Some(ChatCommand::Quit) || is_bare_quit {
             return Turn::End;
         }
-        if command.is_none() && self.session.is_idle() && jobs::serves(line, self.config) {
+        if command.is_none() && self.session.takes_jobs() && jobs::serves(line, self.config) {
+            if let Err(error) = self.session.drop_waiting().await {
+                self.out.report(ProgressEvent::Failure(&error.into()));
+                return Turn::Done;
+            }
             return self.organise(line.to_owned(), cancelled).await;
         }
         if let Some(ChatCommand::Agents(AgentCommand::Manual { action, parameters })) = &command

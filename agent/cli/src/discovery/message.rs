@@ -45,7 +45,6 @@ pub(super) const TYPES: [(&str, &str); 2] = [
     ("Device", "http://www.onvif.org/ver10/device/wsdl"),
 ];
 
-/// A camera that answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FoundCamera {
     /// Identity of the device, the same in all its answers.

@@ -19,14 +19,12 @@ const STYLE: &str = "body{font:15px/1.4 system-ui,sans-serif;margin:2rem auto;ma
     img,video{max-width:100%;height:auto;background:#000}.row{display:flex;flex-wrap:wrap;gap:.75rem}\
     .row img{width:18rem}p{margin:.3rem 0}.note{color:#666}";
 
-/// An exported event as the page shows it.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) folder: String,
     pub(super) at: Wall,
     pub(super) camera: String,
     pub(super) rule: String,
-    /// The reason of the event, one sentence.
     pub(super) reason: String,
     /// Decisions of the box and answers of people.
     pub(super) decisions: Vec<String>,
@@ -37,7 +35,6 @@ pub(super) struct Section {
     pub(super) missing: Vec<String>,
 }
 
-/// Formats the page.
 pub(super) fn page(title: &str, sections: &[Section]) -> String {
     let page = html! {
         (DOCTYPE)

@@ -43,7 +43,6 @@ pub(super) fn exported(verified: &Verified, file: &Path) -> String {
     lines.join("\n")
 }
 
-/// The result of a verification as lines.
 pub(super) fn lines(verified: &Verified, file: &Path, is_pinned: bool) -> Vec<String> {
     let manifest = &verified.manifest;
     let mut lines = vec![

@@ -102,7 +102,6 @@ async fn export(
     Ok(())
 }
 
-/// Subject of a bundle.
 enum Subject {
     Event(EventSeq),
     Job,

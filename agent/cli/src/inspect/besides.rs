@@ -37,7 +37,6 @@ pub(crate) fn deployed(config: &Config, deployed: &[PipelineSpec]) -> Vec<String
     notes
 }
 
-/// Returns the channels that a rule notifies.
 fn channels_of(rule: &RuleSpec) -> impl Iterator<Item = &ChannelId> {
     rule.notify.iter().chain(&rule.on_act)
 }

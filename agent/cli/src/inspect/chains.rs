@@ -9,7 +9,6 @@ use super::finding::error;
 /// Sources of chains that are not look-ups.
 const OWN_SOURCES: [&str; 5] = ["box", "code", "text", "model", "person"];
 
-/// Checks the chains of all rules.
 pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Vec<ConfigError> {
     let good = config.pipelines.iter().map(|spec| (spec, None));
     let drafts = skipped.pipelines.iter();

@@ -18,7 +18,6 @@ pub(super) struct Assessment {
 }
 
 impl JobCommands {
-    /// Assesses a plan and the faults of its form.
     pub(super) fn assess(&self, plan: Option<&Plan>, form: Vec<Fault>) -> Assessment {
         let mut assessment = Assessment {
             left: form,

@@ -28,7 +28,6 @@ const FOLDER: &str = "jobs";
 /// Folder of kept and cached plans, beside them.
 const TEMPLATES: &str = "job-templates";
 
-/// Permissions of the tools of jobs.
 pub(crate) fn tool_setup(config: &Config) -> ToolSetup {
     ToolSetup {
         socket: config.runtime_socket.clone(),
@@ -37,7 +36,6 @@ pub(crate) fn tool_setup(config: &Config) -> ToolSetup {
     }
 }
 
-/// The jobs of the user.
 pub(crate) fn jobs_of_user() -> Result<Jobs, Failure> {
     Ok(Jobs::new(state_folder()?.join(FOLDER)))
 }

@@ -120,7 +120,6 @@ pub(super) fn answer_in_chat(
     commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
 }
 
-/// Names of the tools that jobs have.
 pub(super) fn tool_names() -> Vec<&'static str> {
     // Only names are looked up: no socket is opened.
     let tools = toolbox(&ToolSetup::default());

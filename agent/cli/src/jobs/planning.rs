@@ -33,7 +33,6 @@ impl JobCommands {
         }
     }
 
-    /// Plans a request.
     pub(super) fn plan_words(
         &self,
         text: &str,

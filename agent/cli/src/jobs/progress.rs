@@ -45,7 +45,6 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Shows a record of the log of a job of the agent.
     pub(super) fn show_record(&self, line: &LogLine) {
         match &line.record {
             LogRecord::Started {

@@ -37,7 +37,6 @@ const PAUSE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Records of the journal per request.
 const PAGE: u32 = 500;
 
-/// Result of a run.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) results: PipelineResults,

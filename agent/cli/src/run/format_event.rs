@@ -17,14 +17,12 @@ use crate::events::{self, Clock};
 /// is faster.
 const BATCH_S: f64 = 5.0;
 
-/// Formats the events of a run.
 #[derive(Debug)]
 pub(super) struct EventFormatter {
     is_batching: bool,
     rules: BTreeMap<String, Appearances>,
 }
 
-/// Appearances of one rule.
 #[derive(Debug)]
 struct Appearances {
     count: u64,
@@ -70,7 +68,6 @@ impl EventFormatter {
         self.flush_if(now, |rule| now.duration_since(rule.printed_at) >= interval)
     }
 
-    /// Returns all batches.
     pub(super) fn flush(&mut self, now: Instant) -> Vec<String> {
         self.flush_if(now, |_| true)
     }

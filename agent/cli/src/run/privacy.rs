@@ -8,7 +8,6 @@ use watchkeeper_contract::privacy::{MAX_REGIONS, MaskFill, PrivacyMask, Region};
 
 use crate::exit::Failure;
 
-/// Id of the source of a run.
 pub(super) const SOURCE: &str = "source";
 
 /// Returns the mask for the source at `uri`. Regions of the flags are black, and so are then those
@@ -43,7 +42,6 @@ pub(super) fn mask(
     }))
 }
 
-/// Describes the mask of a run in one sentence.
 pub(super) fn describe(mask: &PrivacyMask) -> String {
     let mut parts = Vec::new();
     if !mask.regions.is_empty() {

@@ -158,7 +158,6 @@ fn read_workflow(path: &Path) -> Result<Value, Failure> {
     Err(Failure::input(format!("{shown} does not compile")).with(lines))
 }
 
-/// The chosen model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Model {
     /// Name of its manifest, or `motion`.

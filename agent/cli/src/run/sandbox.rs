@@ -64,7 +64,6 @@ pub(super) struct RunEnvironment {
     state: StateDir,
 }
 
-/// Input for the environment of a run.
 #[derive(Debug)]
 pub(super) struct RunSetup<'r> {
     pub(super) config: &'r Config,

@@ -40,7 +40,6 @@ impl Signals {
     }
 }
 
-/// Waits for the next signal.
 pub(super) async fn next() {
     match Signals::listen() {
         Ok(mut signals) => signals.recv().await,

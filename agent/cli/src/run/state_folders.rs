@@ -53,7 +53,6 @@ pub(super) fn running(temp: &Path) -> Vec<String> {
     sockets.filter(|socket| socket.exists()).map(hint).collect()
 }
 
-/// Removes the state folders of killed runs.
 pub(super) fn remove_stale(temp: &Path) {
     for (folder, lives) in state_folders(temp) {
         if !lives {

@@ -152,7 +152,6 @@ impl Summary {
         self
     }
 
-    /// Formats the summary as text.
     pub(super) fn text(&self) -> String {
         let mut out = format!(
             "\n{}, {:.1} s of source time at {:.1} frames/s; {}, {}",

@@ -48,7 +48,6 @@ impl CallClass {
     ];
 
     /// Returns the most of `limit` that this class may use together with all lower ones.
-    #[must_use]
     pub const fn ceiling(self, limit: u64) -> u64 {
         percent_of(
             limit,

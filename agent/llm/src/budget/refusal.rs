@@ -42,7 +42,6 @@ impl CallBound {
     }
 }
 
-/// Why the budget refuses a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error(
@@ -92,7 +91,6 @@ pub enum Refusal {
     },
 }
 
-/// Cause of a refusal, by which refusals are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalCause {

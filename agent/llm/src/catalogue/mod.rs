@@ -44,11 +44,9 @@ pub struct UnknownEntry {
     /// `provider` or `model`.
     pub what: &'static str,
     pub name: String,
-    /// The known names.
     pub known: String,
 }
 
-/// A model file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

@@ -90,9 +90,7 @@ impl Provider {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// Name of its provider.
     pub provider: String,
-    /// The provider's id.
     pub id: String,
     /// Maximum tokens of prompt and output together.
     pub context: u64,

@@ -41,11 +41,7 @@ pub enum SetupError {
 pub enum LlmError {
     /// The provider or the model failed, and a retry would not help or did not.
     #[error("{error}{}", attempts_clause(*attempts))]
-    Failed {
-        /// The last error.
-        error: AttemptError,
-        attempts: u32,
-    },
+    Failed { error: AttemptError, attempts: u32 },
     #[error(transparent)]
     Budget(#[from] Refusal),
     /// The circuit breaker suspends calls.

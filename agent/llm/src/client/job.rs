@@ -33,7 +33,6 @@ const MAX_JOB: Duration = Duration::from_secs(24 * 3600);
 /// Longest wait until the cost of an attempt is stored.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Requirements of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSpec {
     /// Name in the ledger, such as `verdict/01J…`.
@@ -42,7 +41,6 @@ pub struct JobSpec {
     /// Pipeline and rule of a second opinion, such as `gate/door`.
     pub rule: Option<String>,
     pub tier: Tier,
-    /// Detail of pictures.
     pub detail: Detail,
     /// Time for all of its calls.
     pub time: Duration,
@@ -89,7 +87,6 @@ impl Job {
         }
     }
 
-    /// Returns the model that the job got.
     pub fn model(&self) -> &Model {
         &self.model
     }

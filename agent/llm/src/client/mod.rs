@@ -143,7 +143,6 @@ impl Client {
         })
     }
 
-    /// Returns what was spent.
     pub fn report(&self) -> Report {
         let shared = &self.shared;
         shared

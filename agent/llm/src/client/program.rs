@@ -25,7 +25,6 @@ const MAX_ERRORS: u64 = 64 << 10;
 /// Variables that the program gets, where this process has them.
 const KEPT_VARIABLES: [&str; 2] = ["PATH", "HOME"];
 
-/// Output of a run.
 struct Output {
     text: Vec<u8>,
     errors: Vec<u8>,

@@ -57,7 +57,6 @@ impl Settings {
     }
 }
 
-/// Dependencies of a client.
 #[derive(Debug)]
 pub struct Parts {
     pub catalogue: Catalogue,

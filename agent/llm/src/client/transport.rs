@@ -56,7 +56,6 @@ pub(super) enum Spent {
     Unknown,
 }
 
-/// Result of an attempt.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) result: Result<Reply, AttemptError>,

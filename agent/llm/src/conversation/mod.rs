@@ -84,7 +84,6 @@ impl Conversation {
     }
 
     /// Returns the calls that wait for results.
-    #[must_use]
     pub fn open_calls(&self) -> Vec<&ToolCall> {
         match self.turns.last() {
             Some(Turn::Assistant(turn)) => turn.calls().collect(),

@@ -16,7 +16,6 @@ pub enum MediaType {
 }
 
 impl MediaType {
-    #[must_use]
     pub const fn mime(self) -> &'static str {
         match self {
             Self::Jpeg => "image/jpeg",
@@ -49,10 +48,8 @@ impl From<&str> for UserPart {
     }
 }
 
-/// Result of one tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Id of the call.
     pub call: String,
     /// Text and pictures, in the order in which the model sees them.
     pub parts: Vec<UserPart>,
@@ -74,7 +71,6 @@ pub enum AssistantPart {
 pub struct ToolCall {
     /// Id of the call, unique in the conversation.
     pub id: String,
-    /// Name of the tool.
     pub name: String,
     /// A JSON object. The caller checks it against the tool's schema.
     pub arguments: RawJson,

@@ -65,7 +65,6 @@ impl Ledger {
         })
     }
 
-    /// Returns the limits.
     pub fn limits(&self) -> Limits {
         self.state.lock().limits()
     }
@@ -135,7 +134,6 @@ impl Ledger {
         self.state.lock().economy(now, wall)
     }
 
-    /// Returns what was spent.
     pub fn report(&self, now: Instant, wall: Wall) -> Report {
         self.state.lock().report(now, wall)
     }

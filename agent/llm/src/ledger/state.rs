@@ -66,7 +66,6 @@ pub enum CallOutcome {
     Failed(AttemptErrorKind),
 }
 
-/// One call in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRecord {
     /// Milliseconds since 1970, by the clock of the budget.
@@ -97,7 +96,6 @@ pub struct Ticket {
     epochs: (u64, u64),
 }
 
-/// Sums of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JobTotals {
     /// Sequence number of its newest call.
@@ -144,7 +142,6 @@ pub(super) struct Change {
     pub(super) evicted_months: Vec<u64>,
 }
 
-/// Report of spending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub calls_in_hour: u32,
@@ -158,7 +155,6 @@ pub struct Report {
     pub day_by_rule: BTreeMap<String, Money>,
     /// Their ceiling for one rule.
     pub rule_day: Money,
-    /// Refusals of the day.
     pub refused: Refusals,
     /// Why a user's call of the lowest price would be refused now.
     pub refusal: Option<Refusal>,

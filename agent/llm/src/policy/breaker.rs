@@ -96,7 +96,6 @@ impl Breaker {
     }
 
     /// Returns the longest suspension of the provider or one of its models at `now`.
-    #[must_use]
     pub fn open_at(&self, now: Instant) -> Option<BreakerOpen> {
         let pauses = self.pause.iter().chain(self.models.values());
         let open = pauses.map(|pause| BreakerOpen {

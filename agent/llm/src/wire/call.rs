@@ -11,7 +11,6 @@ pub struct HttpCall {
     pub path: String,
     /// Headers without the key.
     pub headers: Vec<(&'static str, &'static str)>,
-    /// The JSON body.
     pub body: Vec<u8>,
 }
 

@@ -17,14 +17,12 @@ use crate::money::Money;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
 
-/// A run of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProgramCall {
     pub arguments: Vec<String>,
     pub input: String,
 }
 
-/// Output of the program.
 #[derive(Debug, Deserialize)]
 struct Printed {
     #[serde(rename = "type")]

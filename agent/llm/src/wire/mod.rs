@@ -70,7 +70,6 @@ impl Protocol {
     }
 
     /// Reads an answer with a status other than 2xx; any body gives an error.
-    #[must_use]
     pub fn read_error(self, head: &ResponseHead, body: &[u8]) -> AttemptError {
         let mut error = match self {
             Self::Claude => claude::read_error(head.status, body),

@@ -35,7 +35,6 @@ impl Concepts {
         Self { by_stem }
     }
 
-    /// Returns the concepts of a stem.
     pub(super) fn of(&self, stem: &str) -> &[String] {
         self.by_stem.get(stem).map_or(&[], Vec::as_slice)
     }

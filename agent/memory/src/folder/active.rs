@@ -16,7 +16,6 @@ use super::{MAX_FILE_BYTES, Memory, file};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Revision(Option<u128>);
 
-/// The active configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Active {
     /// The object; empty without a file.

@@ -40,7 +40,6 @@ impl Stamp {
     }
 }
 
-/// Contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) bytes: Vec<u8>,

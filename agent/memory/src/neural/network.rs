@@ -11,7 +11,6 @@ use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{Contiguous, TensorView};
 
-/// Contents of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
     Tokens,

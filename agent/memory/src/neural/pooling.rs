@@ -2,7 +2,6 @@
 //!
 //! Invariant: the result has length 1, and its numbers are finite.
 
-/// Method of pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pooling {
     #[default]

@@ -18,7 +18,6 @@ pub enum Kind {
 
 impl Kind {
     /// Name for messages.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Observation => "observation",

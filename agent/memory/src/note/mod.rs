@@ -19,12 +19,10 @@ pub use words::{BadWords, MAX_CHARS, Words};
 /// Maximum tags of a note.
 pub(crate) const MAX_TAGS: usize = 8;
 
-/// A note of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// Time in whole seconds; `None` if the clock was not set or a user wrote none.
     pub at: Option<Timestamp>,
-    /// Camera that the note is about.
     pub camera: Option<SourceId>,
     /// At most [`MAX_TAGS`].
     pub tags: Vec<Tag>,
@@ -36,7 +34,6 @@ pub struct Note {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub kind: Kind,
-    /// Camera that the note is about.
     pub camera: Option<SourceId>,
     /// At most [`MAX_TAGS`].
     pub tags: Vec<Tag>,
@@ -57,7 +54,6 @@ impl Entry {
     }
 
     /// Converts the entry to a note made at `at`.
-    #[must_use]
     pub(crate) fn into_note(self, at: Option<Timestamp>) -> Note {
         Note {
             at,

@@ -58,7 +58,6 @@ const fn remedy(kind: Kind) -> &'static str {
 
 impl Origin {
     /// Mark of the origin in a file.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Person => "person",
@@ -71,7 +70,6 @@ impl Origin {
     }
 
     /// Returns whether the words are more than a quotation.
-    #[must_use]
     pub const fn trusted(self) -> bool {
         matches!(self, Self::Person | Self::Agent)
     }

@@ -20,7 +20,6 @@ pub enum BadWords {
     Long(usize),
 }
 
-/// Text of a note.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Words(String);
 

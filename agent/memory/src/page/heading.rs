@@ -20,7 +20,6 @@ pub(super) struct Heading {
     pub(super) title: String,
 }
 
-/// An invalid heading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadHeading {
     #[error(transparent)]

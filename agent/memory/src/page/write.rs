@@ -6,7 +6,6 @@ use super::{begins_note, body};
 use crate::note::Note;
 
 /// Formats a note: a heading, an empty line and the words.
-#[must_use]
 pub fn write(note: &Note) -> String {
     let mut out = "##".to_owned();
     let mut mark = |mark: std::fmt::Arguments<'_>| {

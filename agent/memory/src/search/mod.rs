@@ -116,7 +116,6 @@ impl Index {
         }
     }
 
-    /// Returns the keys of all texts.
     pub(crate) fn keys(&self) -> BTreeSet<Key> {
         let texts = self.pages.values().flat_map(Segment::vectors);
         texts.map(|(text, _)| Key::from_text(&text)).collect()

@@ -9,7 +9,6 @@ use xxhash_rust::xxh3::xxh3_128;
 pub(crate) struct Key(pub(crate) u128);
 
 impl Key {
-    /// Computes the key of a text.
     pub(crate) fn from_text(text: &str) -> Self {
         Self(xxh3_128(text.as_bytes()))
     }

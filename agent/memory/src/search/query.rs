@@ -18,7 +18,6 @@ const HALF_LIFE_DAYS: f64 = 30.0;
 /// Part of a score that decays with age; small, because ranks differ little: it orders near ties.
 const RECENCY_BONUS: f64 = 0.1;
 
-/// Ranking of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
     /// Fusion of the rankings by words and by vectors.
@@ -95,7 +94,6 @@ impl Query {
     }
 }
 
-/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
     /// Path below the folder of the memory.

@@ -18,7 +18,6 @@ pub(crate) struct Signature {
     scale: f32,
 }
 
-/// Signatures of one dimension.
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
     /// Blocks of [`BLOCK`] signatures, one row per dimension; the last block is padded with zeros.

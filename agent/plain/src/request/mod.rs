@@ -163,10 +163,12 @@ impl Parts {
             settings.hold_s = None;
             if settings.cooldown_s.is_none() && !conditions.is_empty() {
                 settings.cooldown_s = Some(DEFAULT_COOLDOWN_S);
-                notes.assume(format!(
-                    "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
-                    seconds(DEFAULT_COOLDOWN_S)
-                ));
+                if settings.severity != Some(Severity::Critical) {
+                    notes.assume(format!(
+                        "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
+                        seconds(DEFAULT_COOLDOWN_S)
+                    ));
+                }
             }
             watches.push(NewWatch {
                 camera: camera.id.clone(),

@@ -177,9 +177,15 @@ impl Settings {
 
     /// Describes what is set.
     pub(crate) fn describe(&self) -> Vec<String> {
+        let is_urgent = self.severity == Some(Severity::Critical);
+        let ignored = if is_urgent {
+            ", which urgent events ignore"
+        } else {
+            ""
+        };
         let quiet = |s| match s {
             0.0 => "with an event for each one".to_owned(),
-            s => format!("with a cool-down of {}", seconds(s)),
+            s => format!("with a cool-down of {}{ignored}", seconds(s)),
         };
         let clip = |clip: ClipSpec| {
             let (before, after) = (seconds(clip.before_s), seconds(clip.after_s));
@@ -197,7 +203,7 @@ impl Settings {
             self.times.as_ref().map(ActiveTimes::describe),
             self.cooldown_s.map(quiet),
             self.max_per_hour
-                .map(|most| format!("with at most {most} events an hour")),
+                .map(|most| format!("with at most {most} events an hour{ignored}")),
             self.clip.map(clip),
             (!told.is_empty()).then(|| format!("notifies {told}")),
             self.stop_after_s

@@ -549,6 +549,7 @@ fn a_change_that_adds_or_leaves_out_a_class_keeps_the_others() {
 fn pipelines(paused: Option<bool>) -> Look {
     Look::Pipelines {
         camera: None,
+        pipeline: None,
         paused,
     }
 }

@@ -44,6 +44,7 @@ fn commands_about_a_watch_are_looked_up_with_their_time() {
         pipelines,
         from,
         to,
+        ..
     } = answer.look
     else {
         panic!("{answer:?}");
@@ -190,6 +191,39 @@ fn end_of_a_pause_is_asked_for() {
             said.contains("paused until 2026-03-28 23:00"),
             "{text}: {said}"
         );
+        assert!(!said.contains("yard"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn when_a_camera_was_watched_is_looked_up_with_its_time() {
+    for (text, on, time) in [
+        (
+            "was the gate camera watched last night",
+            Some("gate"),
+            "22:00",
+        ),
+        (
+            "was the gate camera offline yesterday",
+            Some("gate"),
+            "00:00",
+        ),
+        (
+            "was the gate off last night at 3",
+            Some("gate"),
+            "03:00 until",
+        ),
+        ("was it off at 3 am", None, "03:00 until"),
+        ("was it off at 22:30", None, "Friday 27 March 22:30 until"),
+        ("were you off today", None, "until now"),
+        ("was the box blind today", None, "until now"),
+    ] {
+        let answer = looked(text, &box_with_a_pause());
+        let Look::Coverage { camera, .. } = answer.look else {
+            panic!("{text}: {answer:?}");
+        };
+        assert_eq!(camera.as_ref().map(|id| id.as_str()), on, "{text}");
+        assert!(answer.text.contains(time), "{text}: {}", answer.text);
     }
 }
 
@@ -210,13 +244,14 @@ fn what_talking_does_not_do_is_refused_with_the_way_to_it() {
         ),
         ("do that for the yard too", "also on the yard camera"),
         ("do the same for the yard", "also on the yard camera"),
-        ("was the box blind today", "watchkeeper coverage"),
-        ("were you off today", "watchkeeper coverage"),
         ("which cameras were not watched", "watchkeeper coverage"),
         ("since when are you watching", "watchkeeper coverage"),
         ("undo that", "watchkeeper audit"),
         ("show me the last one", "the last event"),
         ("until when", "what is paused"),
+        ("was it off today at 22:00", "not over"),
+        ("list jobs", "watchkeeper job list"),
+        ("which jobs are running", "watchkeeper job list"),
         ("which camera had the most events", "on all cameras today"),
         ("what does the gate alarm cost", "in its proposal"),
     ] {

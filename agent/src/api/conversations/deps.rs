@@ -27,10 +27,8 @@ use crate::evidence::lookup_service::LookupService;
 use crate::jobs::JobService;
 use crate::references::ReferenceService;
 
-/// Limits of conversations.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Limit of open conversations.
     pub open: usize,
     /// Limit of open conversations over TCP, so that clients on the box find a free one.
     pub remote: usize,
@@ -115,7 +113,6 @@ impl ConversationDeps {
         }
     }
 
-    /// The heartbeat's switch, as an entrypoint uses it.
     pub(in crate::api) fn heartbeat_control(&self, entrypoint: Entrypoint) -> SwitchControl {
         SwitchControl {
             switch: self.heartbeat.clone(),
@@ -123,7 +120,6 @@ impl ConversationDeps {
         }
     }
 
-    /// The trace, as an entrypoint writes it.
     pub(in crate::api) fn trace(&self, entrypoint: Entrypoint) -> Trace {
         Trace::new(&self.home, entrypoint.name()).with_audit_limits(self.audit)
     }

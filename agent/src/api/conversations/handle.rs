@@ -142,7 +142,6 @@ impl Handle {
     }
 
     /// Becomes true when the conversation's task has ended.
-    #[must_use]
     pub fn over(&self) -> watch::Receiver<bool> {
         self.over.subscribe()
     }

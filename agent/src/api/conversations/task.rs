@@ -22,7 +22,6 @@ use super::handle::{Awaiting, Handle, Message};
 use super::organise::{Until, given_up, is_for_job, organise};
 use crate::api::feed::END;
 
-/// The task of a conversation.
 pub(super) async fn run_conversation(
     shared: Arc<Shared>,
     handle: Arc<Handle>,
@@ -126,9 +125,8 @@ async fn run_message(
     session: &mut Session,
     message: Message,
 ) -> Result<CommandResult, Error> {
-    let is_idle = session.is_idle();
     let is_plain = !message.think && message.images.is_empty() && message.about.is_none();
-    if is_idle
+    if session.takes_jobs()
         && is_plain
         && is_for_job(
             shared.deps.jobs.clone(),
@@ -137,6 +135,7 @@ async fn run_message(
         )
         .await?
     {
+        session.drop_waiting().await?;
         // It waits in the pool of jobs, not for other messages.
         return Ok(CommandResult::Organise(message.text));
     }

@@ -47,7 +47,6 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval of keep-alive packets.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// A broker and the login at it.
 #[derive(Debug, Clone)]
 struct Login {
     host: String,
@@ -75,7 +74,6 @@ impl Login {
     }
 }
 
-/// The session of a step.
 #[derive(Debug)]
 struct StepSession {
     login: Login,
@@ -85,7 +83,6 @@ struct StepSession {
     used: Instant,
 }
 
-/// Sessions with the brokers of workflows.
 pub(crate) struct Brokers {
     ca_file: Option<PathBuf>,
     steps: Mutex<BTreeMap<LaneName, StepSession>>,

@@ -32,7 +32,6 @@ pub(super) struct PublishJob {
     pub(super) answer: oneshot::Sender<PublishOutcome>,
 }
 
-/// Outcome of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PublishOutcome {
     Done,

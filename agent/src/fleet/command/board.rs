@@ -79,9 +79,7 @@ pub enum Output {
     /// Store the record and queue the report in one batch; answer with [`Input::Saved`].
     Save {
         key: CommandKey,
-        /// Record to store.
         record: Box<Record>,
-        /// Report to publish.
         report: CommandReport,
     },
     /// Publish the report that [`CommandBoard::answer`] returns when the reply leaves.
@@ -89,7 +87,6 @@ pub enum Output {
     /// Publish this report without storing it.
     Refuse {
         key: CommandKey,
-        /// Report to publish.
         report: CommandReport,
     },
     /// Publish nothing: the ledger of rejections is full. The request may arrive again.
@@ -97,7 +94,6 @@ pub enum Output {
     /// Start the operation; answer with [`Input::Finished`].
     Start {
         key: CommandKey,
-        /// Operation to execute.
         operation: Operation,
         /// Whether it may have been executed, partly or fully, before a restart.
         resumed: bool,

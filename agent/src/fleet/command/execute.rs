@@ -35,7 +35,6 @@ use watchkeeper_client::{ClientError, RuntimeClient};
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_CEILING: Duration = Duration::from_secs(4);
 
-/// Outcome of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub key: CommandKey,
@@ -213,7 +212,6 @@ impl Work<'_> {
     }
 }
 
-/// Result of a deployment.
 fn deployed(status: &PipelineStatus) -> Value {
     let state = serde_json::to_value(&status.state).unwrap_or_default();
     json!({ "pipeline": status.spec.id, "state": state["state"] })

@@ -68,7 +68,6 @@ impl OperationName {
     pub const ALL: [Self; 4] = [Self::Snapshot, Self::Deploy, Self::Stop, Self::Review];
 
     /// Whether a box with this access accepts the operation.
-    #[must_use]
     pub fn is_allowed(self, access: CommandAccess) -> bool {
         match access {
             CommandAccess::Off => false,
@@ -94,7 +93,6 @@ impl OperationName {
     }
 
     /// Name in topics and in the member `op`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Snapshot => "snapshot",

@@ -16,7 +16,6 @@ use super::key::CommandKey;
 
 const COMMANDS: JsonRecords = JsonRecords::new(Keyspace::new("commands"), 2, "command");
 
-/// Record of one command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Request of an open command; `None` once finished. A deployment may take a quarter of a

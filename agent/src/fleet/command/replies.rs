@@ -19,7 +19,6 @@ const WINDOW: usize = 32;
 /// Operation and command id as the requester wrote them.
 type ReplyKey = (String, String);
 
-/// A reply to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// Operation as the requester wrote it.

@@ -50,7 +50,6 @@ enum State {
     Up { session: u64, since: Instant },
 }
 
-/// State machine of the session.
 #[derive(Debug)]
 pub struct Session {
     state: State,
@@ -70,7 +69,6 @@ impl Session {
         }
     }
 
-    /// Number of the session that is up.
     pub fn up(&self) -> Option<u64> {
         match self.state {
             State::Up { session, .. } => Some(session),

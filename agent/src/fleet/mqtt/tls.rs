@@ -30,7 +30,6 @@ pub enum TlsError {
         /// Key of the configuration that names the file.
         key: &'static str,
         path: PathBuf,
-        /// Error of the system.
         source: io::Error,
     },
     /// A file without the expected PEM section.

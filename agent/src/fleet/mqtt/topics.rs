@@ -32,7 +32,6 @@ pub struct RequestTopic<'a> {
     pub raw_id: &'a str,
 }
 
-/// The topics of one box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topics {
     root: String,

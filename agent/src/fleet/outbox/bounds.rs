@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-/// Bounds of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassLimits {
     pub entries: usize,
@@ -12,7 +11,6 @@ pub struct ClassLimits {
     pub bytes: u64,
 }
 
-/// Bounds of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub assured: ClassLimits,

@@ -39,7 +39,6 @@ pub struct Draft {
     pub payload: Vec<u8>,
 }
 
-/// Content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A message as it is sent.
@@ -68,7 +67,6 @@ impl Content {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryMeta {
     pub class: Class,
-    /// Severity of the message.
     pub severity: Severity,
     /// Journal record that it reports, if any.
     pub seq: Option<EventSeq>,
@@ -86,7 +84,6 @@ impl EntryMeta {
     };
 }
 
-/// An entry as restored from the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestoredEntry {
     /// A message; the store is read again when it is sent.
@@ -109,7 +106,6 @@ impl RestoredEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossFrom {
-    /// The outbox was full.
     Outbox,
     /// Journal records that were deleted before they were read, or a journal that restarted.
     Journal,
@@ -121,7 +117,6 @@ pub enum LossFrom {
 
 impl LossFrom {
     /// Name of the place in messages.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Outbox => "outbox",
@@ -138,7 +133,6 @@ pub const MAX_RANGES: usize = 128;
 /// A loss record. `ranges` cover every lost journal number; the reverse holds while `exact`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Place of the loss.
     pub from: LossFrom,
     /// Number of lost entries, exactly.
     pub count: u64,

@@ -60,14 +60,12 @@ pub enum Output {
     LinkStuck { session: u64 },
 }
 
-/// A change of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Number of the change; there is one change at a time.
     pub batch: u64,
     /// Entries to write; an existing one of the same id is replaced.
     pub puts: Vec<(OutboxId, Content)>,
-    /// Entries to delete.
     pub deletes: Vec<OutboxId>,
     /// Last journal record that the outbox has processed with this change; `None` before the first
     /// one.

@@ -35,7 +35,6 @@ pub enum DecodeError {
     /// A newer build wrote it.
     #[error("outbox entry has version {0}; this build reads up to {VERSION}")]
     Version(u8),
-    /// It is truncated or malformed.
     #[error("outbox entry is malformed: {0}")]
     Malformed(&'static str),
 }

@@ -52,7 +52,6 @@ impl From<ArchiveFailure> for ToolError {
     }
 }
 
-/// A client of the archive for one step.
 #[derive(Debug)]
 pub(super) struct ArchiveClient {
     socket: PathBuf,

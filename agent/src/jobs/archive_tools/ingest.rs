@@ -98,7 +98,6 @@ impl ArchiveIngest {
     }
 }
 
-/// A file that is to be an entry.
 #[derive(Debug)]
 struct NewFile {
     file: PathBuf,

@@ -199,7 +199,6 @@ pub(super) fn read_label(text: &str) -> Result<(String, String), ToolError> {
     label.ok_or_else(|| ToolError::Permanent(format!("label: {text:?} is not KEY=VALUE")))
 }
 
-/// Downloads of one step.
 #[derive(Debug, Default)]
 struct Download {
     pictures: Vec<Picture>,

@@ -33,7 +33,6 @@ const MAX_NAMED: usize = 3;
 /// Resources that the tools of this box may use.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSetup {
-    /// Socket of the runtime.
     pub socket: PathBuf,
     /// Socket of the agent, where the archive is.
     pub agent_socket: PathBuf,
@@ -67,7 +66,6 @@ pub(crate) struct RuntimeAccess {
 /// A picture with its embedding, of length 1.
 pub(super) type EmbeddedPicture = (Picture, Vec<f32>);
 
-/// A connection for one step.
 pub(super) struct StepConnection<'c> {
     runtime: Runtime,
     pub(super) client: RuntimeClient,
@@ -116,7 +114,6 @@ impl RuntimeAccess {
         listed.found.clone()
     }
 
-    /// Connects for one step.
     pub(super) fn connect<'c>(
         &self,
         context: &'c Context<'c>,

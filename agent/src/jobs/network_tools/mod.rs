@@ -19,7 +19,6 @@ use watchkeeper_jobs::Toolbox;
 pub use connection::ToolSetup;
 pub(super) use connection::{RuntimeAccess, event_loop, wait};
 
-/// Adds the tools.
 pub(super) fn add(tools: &mut Toolbox, runtime: Arc<RuntimeAccess>) {
     tools.add(Arc::new(alike::RankAlike(Arc::clone(&runtime))));
     tools.add(Arc::new(alike::GroupAlike(Arc::clone(&runtime))));

@@ -20,7 +20,6 @@ use crate::run::state::outbox::BatchOwner;
 use crate::run::{Agent, AgentError};
 
 impl Agent {
-    /// Handles a request.
     pub(super) fn on_request(
         &mut self,
         topic: RequestTopic<'_>,

@@ -58,7 +58,6 @@ impl Agent {
         }
     }
 
-    /// Retains the agent's own health.
     pub(super) fn set_agent_health(&mut self) {
         let problems = self.problems();
         self.mqtt.set_agent_health(&problems);

@@ -29,7 +29,6 @@ const LEDGER_PERIOD: Duration = Duration::from_secs(3600);
 /// Refused commands that are counted once.
 const MAX_KNOWN_REFUSED: usize = 4096;
 
-/// State of commands.
 pub(crate) struct Commands {
     pub(crate) board: CommandBoard,
     pub(crate) replies: Replies,

@@ -22,7 +22,6 @@ pub(crate) struct DiskReport {
     noticed: Option<Instant>,
 }
 
-/// A report that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Due {
     pub(crate) health: bool,

@@ -7,7 +7,6 @@ use tokio::sync::{mpsc, oneshot};
 use crate::jobs::scheduler::JobNotice;
 use crate::notify::message::Notice;
 
-/// Queue of notices.
 #[derive(Debug)]
 pub(crate) struct JobNotices {
     sender: mpsc::Sender<JobNotice>,

@@ -6,7 +6,6 @@ use futures_util::StreamExt as _;
 use watchkeeper_client::{EventFeed, FeedItem, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
 
-/// Reader of the journal.
 pub(crate) enum JournalReader {
     /// Records become messages of the outbox.
     Feed {

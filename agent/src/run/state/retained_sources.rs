@@ -32,7 +32,6 @@ const MAX_RESTORED: usize = 4096;
 /// to find a returned picture blank (30 s), and than any record is in flight.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
-/// The alarm of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Alarm {
     None,

@@ -20,7 +20,6 @@ pub(crate) struct StatusReport {
     pub(crate) board: Option<BoardReport>,
 }
 
-/// Scope of a status query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatusQuery {
     /// Whether to query pipelines and board. They are large, and only telemetry needs them.

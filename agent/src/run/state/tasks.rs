@@ -32,7 +32,6 @@ pub(crate) struct TaskSetup {
     pub(crate) scheduler: SchedulerSetup,
 }
 
-/// The running tasks.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     effects: BackgroundTask,

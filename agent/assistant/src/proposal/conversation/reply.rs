@@ -44,6 +44,5 @@ pub enum Reply {
     Dropped,
     /// A yes or a no while nothing waits.
     NothingPending,
-    /// An empty text.
     Empty,
 }

@@ -116,7 +116,6 @@ impl ShownProposal {
         }
     }
 
-    /// Results of its trial.
     pub fn trials(&self) -> &[TrialResult] {
         self.changes().map_or(&[], |changes| &changes.trials)
     }

@@ -2,7 +2,6 @@
 
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
-/// Describes a schedule.
 pub(super) fn describe_schedule(hours: &Schedule) -> String {
     let days = describe_days(&hours.days);
     // `HH:MM` sorts as text as it does as time.

@@ -202,6 +202,16 @@ async fn actions_run_after_a_yes_and_other_words_drop_them() {
 }
 
 #[tokio::test]
+async fn job_ends_what_waits_for_a_yes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = storing_session(dir.path(), Arc::new(Reported::default()));
+    store_actions(&mut session).await;
+    assert!(session.takes_jobs());
+    session.drop_waiting().await.unwrap();
+    assert_eq!((session.is_idle(), session.pending_id()), (true, None));
+}
+
+#[tokio::test]
 async fn answer_about_one_watch_is_reported_before_the_table() {
     let dir = tempfile::tempdir().unwrap();
     let out = Arc::new(Reported::default());

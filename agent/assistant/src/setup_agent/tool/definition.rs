@@ -53,12 +53,10 @@ pub struct Tool {
     pub run: for<'a> fn(ToolInput<'a>) -> BoxFuture<'a, ToolOutcome>,
 }
 
-/// The input of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolInput<'a> {
     pub context: &'a ToolContext,
     pub head: &'a TurnHead,
-    /// The facts of the turn so far.
     pub facts: &'a TurnFacts,
     /// Cost of the turn and its delegations so far.
     pub spent: Money,
@@ -101,7 +99,6 @@ pub(super) fn name_tools(message: &str) -> String {
     })
 }
 
-/// The outcome of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolOutcome {
     /// Result that the language model sees, pictures first.
@@ -125,7 +122,6 @@ impl ToolOutcome {
         }
     }
 
-    /// A JSON value as text.
     pub fn json(value: &impl Serialize) -> Self {
         // serde_json can't fail on plain data with string keys.
         Self::text(&serde_json::to_string(value).unwrap_or_default())
@@ -170,7 +166,6 @@ impl ToolOutcome {
         refused
     }
 
-    /// Adds a fact.
     #[must_use]
     pub fn with_fact(mut self, fact: ToolFact) -> Self {
         self.facts.push(fact);

@@ -69,7 +69,6 @@ struct Arguments {
     confidence: Option<f64>,
 }
 
-/// Task for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Task {

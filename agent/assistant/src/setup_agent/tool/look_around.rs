@@ -92,7 +92,6 @@ fn clock(now: &Zoned) -> Value {
     })
 }
 
-/// Defaults of a rule.
 fn rule_defaults(second_opinion: bool) -> Value {
     json!({
         "default_gates": Gates::default(),

@@ -356,7 +356,6 @@ pub(super) fn add_change(
     check_size(changes)
 }
 
-/// Checks the number and size of changes.
 fn check_size(changes: &[ProposedChange]) -> Result<(), String> {
     if changes.len() > MAX_CHANGES {
         return Err(format!("a proposal has at most {MAX_CHANGES} changes"));

@@ -95,7 +95,7 @@ async fn query(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         to,
         ..EventsWanted::default()
     };
-    let answer = past::answer(&given.context.client, &wanted).await;
+    let answer = past::answer(&given.context.client, &wanted, false).await;
     let answer = answer.map_err(|e| e.in_full())?;
     Ok(ToolOutcome::json(&describe(
         &answer,

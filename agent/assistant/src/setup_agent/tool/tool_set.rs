@@ -62,7 +62,6 @@ impl ToolSet {
         Self(ALL.iter().filter(may).copied().collect())
     }
 
-    /// Finds a tool by name.
     pub fn find(&self, name: &str) -> Option<&'static Tool> {
         self.0.iter().find(|tool| tool.name == name).copied()
     }
