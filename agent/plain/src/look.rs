@@ -86,12 +86,7 @@ fn coverage(
     slots: &Slots,
     words: &KindWords,
 ) -> Result<(Look, String), String> {
-    let (from, to) = match r.says(&[moments::MINUTE]) {
-        true => {
-            moments::minute(r, slots.range).ok_or("That time is not over, or not in that span.")?
-        }
-        false => slots.range.unwrap_or_default(),
-    };
+    let (from, to) = slots.range.unwrap_or_default();
     refuse_unread(r, words)?;
     let camera = slots.cameras.first().cloned();
     let told = moments::describe((from, to), &r.scene.now);
@@ -168,9 +163,8 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     match words.is {
         QuestionKind::Classes => says && slots.range.is_none() && !is_past,
         QuestionKind::Coverage => {
-            let has_time = slots.range.is_some() || r.says(&[moments::MINUTE]);
             let is_other = names_watch || r.says(&[WATCHES]) || names::mentions_class(r);
-            says && has_time && is_past && !is_other
+            says && slots.range.is_some() && is_past && !is_other
         }
         QuestionKind::History => {
             (says || names_watch || r.says(&[COMMANDED])) && is_of_the_past(r, slots)

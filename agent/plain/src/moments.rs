@@ -12,7 +12,6 @@ use watchkeeper_english::Span;
 use crate::hours::{self, says_half, whole};
 use crate::names;
 use crate::reader::{Found, Reader, Slot, one_of};
-use crate::token::Kind;
 
 /// The moment so many minutes after a day has begun, by the clock on the wall.
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
@@ -191,33 +190,6 @@ fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
         return None;
     }
     Some((stamp(begin), stamp(end)))
-}
-
-/// A time of day as a pattern.
-pub(crate) const MINUTE: &str = "at|around <h>";
-
-/// Takes a time of day. Returns its last minute in `within`, else in the last day: `last night at
-/// 3`. `None` if it is not there, or still to come.
-pub(crate) fn minute(r: &mut Reader<'_>, within: Option<Range>) -> Option<Range> {
-    let found = r.take(&[MINUTE])?;
-    let now = &r.scene.now;
-    // `at 3` is in the morning or in the afternoon, `at 14:30` and `at 3 am` are not.
-    let mut said = r.tokens.get(found.at.clone())?.iter();
-    let is_clock = said.any(|token| matches!(token.kind, Kind::Clock(_)));
-    let is_half = !is_clock && !says_half(r, &found.at) && found.value(0) <= 720.0;
-    let half = if is_half { 720.0 } else { 0.0 };
-    let (from, to) = within.unwrap_or((stamp(after(now, -86_400.0)), None));
-    let (from, to) = (from?, to.unwrap_or(now.timestamp()).min(now.timestamp()));
-    let days = [from, to].map(|at| at.to_zoned(now.time_zone().clone()).date());
-    let times = days.into_iter().flat_map(|day| {
-        let minutes = [found.value(0), (found.value(0) + half) % 1440.0];
-        minutes.map(|minute| stamp(at(now, day, minute)))
-    });
-    let begin = times.flatten().filter(|at| (from..to).contains(at)).max()?;
-    Some((
-        Some(begin),
-        begin.checked_add(SignedDuration::from_mins(1)).ok(),
-    ))
 }
 
 /// The current day until now, for a question that names no time.

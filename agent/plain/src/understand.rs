@@ -13,7 +13,7 @@ use crate::closed::content_words;
 use crate::control;
 use crate::edit;
 use crate::intent::Intent;
-use crate::lexicon::Lexicon;
+use crate::lexicon::{Lexicon, folded};
 use crate::look;
 use crate::names;
 use crate::new_watch::NewWatch;

@@ -67,6 +67,7 @@ impl Parts {
         let is_left_out = |m: &Mention| m.stand == Stand::Excluded;
         let alone = self.is_none() && self.mentions.iter().any(is_left_out);
         let is_no_movement = |m: &Mention| m.is_none() && one_of("movement|motion", &m.said);
+        let is_counted = self.bound.is_some() || self.is_empty() || acts.occupied;
         // That none comes is known when the time for it is over.
         let none_comes = acts.appears && self.settings.hold_s.is_none();
         let refused = [
@@ -75,7 +76,7 @@ impl Parts {
                 NO_SUM,
             ),
             (two, ONE_CONDITION),
-            (self.bound.is_some() && acts.parks, PARKED),
+            (is_counted && acts.parks, PARKED),
             (
                 self.is_none() && (crosses || comes_or_goes || none_comes),
                 NONE_MOVES,

@@ -10,6 +10,7 @@ use watchkeeper_engine::templates::shape::is_reserved;
 use super::acts::Acts;
 use crate::answer::Missing;
 use crate::lexicon::Way;
+use crate::names;
 use crate::place::{REMEDY, Where};
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::Refusal;
@@ -27,8 +28,7 @@ const DESCRIBES: usize = 3;
 /// as `when a safe appears`, does not name a place, and stays unread.
 pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
     let at = (0..r.tokens.len()).find_map(|last| {
-        if !noun(r, last)
-            || noun(r, last + 1)
+        if noun(r, last + 1)
             // `at the edge of the pool` is not in it.
             || r.any_word(last + 1) == "of" && r.slot_of(last + 2) == Slot::Place
             // `a lot of people`
@@ -42,6 +42,13 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
         let articles = (0..start).rev();
         let articles = articles.take_while(|i| one_of("the|my|our|a|an|this", r.word(*i)));
         let lead = articles.last().unwrap_or(start);
+        // Only a place is entered, whatever its noun.
+        let goes = "enter|enters|entering|into|inside";
+        let is_entered = lead < start && one_of(goes, r.before(lead)) && !content(r, last + 1);
+        let is_thing = (start..=last).any(|i| names::class_begins(r, i));
+        if !(noun(r, last) || is_entered && content(r, last) && !is_thing) {
+            return None;
+        }
         let prepositions = "at|in|inside|into|on|onto|near|by|through|within|around|of|to";
         let preposition = lead > 0 && one_of(prepositions, r.word(lead - 1));
         // `a safe`, `when the safe`, `about the safe`

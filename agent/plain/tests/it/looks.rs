@@ -208,13 +208,6 @@ fn when_a_camera_was_watched_is_looked_up_with_its_time() {
             Some("gate"),
             "00:00",
         ),
-        (
-            "was the gate off last night at 3",
-            Some("gate"),
-            "03:00 until",
-        ),
-        ("was it off at 3 am", None, "03:00 until"),
-        ("was it off at 22:30", None, "Friday 27 March 22:30 until"),
         ("were you off today", None, "until now"),
         ("was the box blind today", None, "until now"),
     ] {
