@@ -65,7 +65,12 @@ impl Journal {
     /// # Errors
     /// Those of [`Self::open`].
     pub fn open_unverified(state: &Path, limits: Limits) -> Result<Self, JournalError> {
-        Self::open_by(LateStore::open_unverified, state, limits)
+        let opened = Self::open_by(LateStore::open_unverified, state, limits);
+        opened.or_else(|error| {
+            // Damage that was met on the way: verifying repairs it.
+            tracing::warn!(%error, "the journal can't be read before it is verified");
+            Self::open(state, limits)
+        })
     }
 
     fn open_by(

@@ -70,6 +70,9 @@ impl RecorderThread {
         let is_kept = stored.fold(true, |all, one| all & one);
         self.state
             .change(|progress| progress.left = u64::from(!is_kept));
+        if is_kept {
+            self.mark.lock().settle_earlier();
+        }
         self.finish(1, is_kept);
         while let Ok(first) = items.recv() {
             let began = clock::thread_time();

@@ -45,6 +45,8 @@ pub struct UnstoredMark {
     file: Option<File>,
     /// Since when events wait, over runs that ended meanwhile.
     since: Option<Wall>,
+    /// Events of earlier runs that the journal does not report yet.
+    earlier: u64,
     /// Whether the file may hold a mark.
     is_set: bool,
     /// When the present mark was last written.
@@ -96,7 +98,7 @@ impl UnstoredMark {
         let loss = match content.map(|bytes| parse(&bytes)) {
             Ok(Found::Nothing) => None,
             Ok(Found::Line(line)) => {
-                mark.since = Some(line.since);
+                (mark.since, mark.earlier) = (Some(line.since), line.events);
                 Some(line.loss())
             }
             Ok(Found::Damaged) => Some(mark.unknown_loss("it is damaged")),
@@ -118,7 +120,12 @@ impl UnstoredMark {
         Loss::new("recorder", 0, message)
     }
 
-    /// Marks that `events` events wait at `now`, because of `why`.
+    /// The journal reports the events of earlier runs as lost.
+    pub(super) fn settle_earlier(&mut self) {
+        self.earlier = 0;
+    }
+
+    /// Marks that `events` events of this run wait at `now`, because of `why`.
     pub(super) fn hold(&mut self, now: Wall, events: u64, why: &str, pace: Pace) {
         let is_recent = |renewed: Instant| renewed.elapsed() < RENEW_INTERVAL;
         if pace == Pace::Bounded && self.renewed.is_some_and(is_recent) {
@@ -127,7 +134,7 @@ impl UnstoredMark {
         let mut line = Line {
             since: *self.since.get_or_insert(now),
             last: now,
-            events,
+            events: events.saturating_add(self.earlier),
             why: why.chars().take(MAX_REASON_CHARS).collect(),
         };
         let mut text = serde_json::to_vec(&line).unwrap_or_default();
@@ -144,7 +151,7 @@ impl UnstoredMark {
 
     /// Clears the mark: nothing waits any more.
     pub fn clear(&mut self) {
-        (self.renewed, self.since) = (None, None);
+        (self.renewed, self.since, self.earlier) = (None, None, 0);
         if self.is_set && self.write(Vec::new()) {
             self.is_set = false;
         }
@@ -264,7 +271,9 @@ mod tests {
         again.hold(at(9_000_000), 1, "the disk is full", Pace::Bounded);
         drop(again);
         let (mut last, loss) = UnstoredMark::open(state.path());
-        assert!(loss.unwrap().message.contains("1970-01-01T00:16:40Z"));
+        let loss = loss.unwrap();
+        assert_eq!(loss.count, 4);
+        assert!(loss.message.contains("1970-01-01T00:16:40Z"));
         last.clear();
         assert_eq!(UnstoredMark::open(state.path()).1, None);
     }
