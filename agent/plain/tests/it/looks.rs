@@ -242,7 +242,6 @@ fn what_talking_does_not_do_is_refused_with_the_way_to_it() {
         ("undo that", "watchkeeper audit"),
         ("show me the last one", "the last event"),
         ("until when", "what is paused"),
-        ("was it off today at 22:00", "not over"),
         ("list jobs", "watchkeeper job list"),
         ("which jobs are running", "watchkeeper job list"),
         ("which camera had the most events", "on all cameras today"),

@@ -379,8 +379,8 @@ pub struct ZoneVisits {
     pub visits: Vec<Visit>,
 }
 
-/// One stay of one object in a zone, of half a second or more. `track` is its first one: the object
-/// may have continued under others.
+/// One stay of one object in a zone, of half a second or more, or of one look where looks are
+/// rarer. `track` is its first one: the object may have continued under others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Visit {
     pub track: TrackId,
