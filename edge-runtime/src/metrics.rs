@@ -79,16 +79,12 @@ fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, 
     metric
 }
 
-fn register_bounded<const N: usize, M>(
+fn register_counters<const N: usize>(
     registry: &mut Registry,
     name: &str,
     help: &str,
-    make: fn() -> M,
-) -> Bounded<N, M>
-where
-    M: EncodeMetric + TypedMetric + Clone + Debug + Send + Sync + 'static,
-{
-    let family = Bounded::new(make);
+) -> Bounded<N, Counter> {
+    let family = Bounded::new(Counter::default);
     registry.register(name, help, family.family());
     family
 }
@@ -125,18 +121,16 @@ impl Metrics {
         let to = &mut root;
         Self {
             counted: Mutex::default(),
-            frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
-            dropped: register_bounded(
+            frames: register_counters(to, "frames", "Frames from decoders"),
+            dropped: register_counters(
                 to,
                 "frames_dropped",
                 "Frames dropped, by place: `slot`, for a newer one; `decoder`, without a picture",
-                Counter::default,
             ),
-            lost_packets: register_bounded(
+            lost_packets: register_counters(
                 to,
                 "packets_lost",
                 "Packets that the network lost on the way from a camera (RTSP)",
-                Counter::default,
             ),
             inference: register_seconds(
                 to,
@@ -155,17 +149,11 @@ impl Metrics {
                 "Confidence of events, before any assessment",
                 Histogram::new(CONFIDENCES),
             ),
-            step_errors: register_bounded(
-                to,
-                "step_errors",
-                "Failures of workflow steps",
-                Counter::default,
-            ),
-            backend_changes: register_bounded(
+            step_errors: register_counters(to, "step_errors", "Failures of workflow steps"),
+            backend_changes: register_counters(
                 to,
                 "backend_changes",
                 "Changes of a model's back end, by result",
-                Counter::default,
             ),
             clips: register(
                 to,

@@ -127,7 +127,7 @@ impl Scrape {
         }
         self.registry.register(
             "pipeline_frames",
-            "Frames that a pipeline processed; others of its source were dropped or not wanted",
+            "Frames that a pipeline processed; others of its source were dropped or left out on purpose",
             frames,
         );
     }

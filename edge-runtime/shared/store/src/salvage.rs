@@ -2,8 +2,8 @@
 //! still be read of a damaged one.
 //!
 //! redb reads a file only after proving or repairing all of it, and refuses one with a single bad
-//! page. Here a backend that can't write hides the flag of an unclean end. Each record proves itself
-//! by its own checksum. The file is not changed.
+//! page. Here a backend that can't write hides the flag of an unclean end. Each record is proved by
+//! its own checksum. The file is not changed.
 
 use std::fs::File;
 use std::io;
