@@ -9,13 +9,10 @@ mod scrape;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeMetric;
 use prometheus_client::encoding::text::{encode, encode_registry};
-use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

@@ -49,6 +49,9 @@ const LOSS: &str = r#""kind":"loss""#;
 /// Records read from the store at a time.
 pub(super) const OPEN_PAGE: usize = 512;
 
+/// A way to open a store.
+type OpenStore = fn(&Path, &Options, Box<Note>) -> Result<(LateStore, OpenReport), StoreError>;
+
 impl Journal {
     /// Opens the journal in the folder `state`. On a full or read-only disk it holds the records
     /// that can be read, and refuses events until the disk accepts them ([`Journal::waiting`]).
@@ -73,11 +76,7 @@ impl Journal {
         })
     }
 
-    fn open_by(
-        open: fn(&Path, &Options, Box<Note>) -> Result<(LateStore, OpenReport), StoreError>,
-        state: &Path,
-        limits: Limits,
-    ) -> Result<Self, JournalError> {
+    fn open_by(open: OpenStore, state: &Path, limits: Limits) -> Result<Self, JournalError> {
         let folder = Self::folder(state);
         let of_note = folder.clone();
         let note = move |store: &dyn Store, report: &OpenReport| {

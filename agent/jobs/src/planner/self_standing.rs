@@ -213,7 +213,7 @@ impl Words {
             // "From 10 to 20 November", "between 5 and 15 people".
             let next = self.get(last.end).map(str::to_lowercase);
             let is_over = next.is_none_or(|next| one_of(BEHIND_HOURS, &next));
-            if !last.is_clear && !(is_of_24 && is_over) {
+            if !(last.is_clear || is_of_24 && is_over) {
                 return None;
             }
             // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
