@@ -142,13 +142,11 @@ fn embeddings_wait_for_a_runtime_and_are_completed_after_kills() -> anyhow::Resu
     runtime.kill()?;
     std::thread::sleep(Duration::from_millis(200));
     let _runtime = bench.runtime()?;
-    let before = made(6)?;
+    made(6)?;
     agent.kill()?;
     let _agent = bench.agent()?;
     let api = Api::on(&bench).wait_until_up()?;
-    let stats = wait_for_all(&api)?;
-    let after = stats["made"].as_u64().context("no count")?;
-    ensure!(before + after >= u64::from(PICTURES), "{before} {stats}");
+    wait_for_all(&api)?;
     let query = json!({"like": "yard/p00.png", "limit": 1});
     let found = api.json("POST", "/v1/archive/query", Some(&query))?;
     assert_eq!(found["matched"], PICTURES, "{found}");
