@@ -153,9 +153,9 @@ fn equal_files(pictures: &[Picture], context: &Context<'_>) -> Result<Vec<usize>
     })?;
     let mut firsts: HashMap<(Option<u64>, u64), usize> = HashMap::new();
     let mut sets = Vec::with_capacity(pictures.len());
-    for (place, (picture, hash)) in pictures.iter().zip(hashes).enumerate() {
+    for (place, ((picture, length), hash)) in looks.into_iter().zip(hashes).enumerate() {
         context.check_continue()?;
-        let first = hash.map(|hash| *firsts.entry((picture.file_bytes(), hash)).or_insert(place));
+        let first = hash.map(|hash| *firsts.entry((*length, hash)).or_insert(place));
         // Hashes of 64 bits may be equal by chance.
         let equal = first.filter(|first| {
             let first = pictures.get(*first).and_then(|first| first.bytes().ok());
