@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use reqwest::{ClientBuilder, Response, StatusCode};
 use watchkeeper_client::error_chain::one_line;
-use watchkeeper_client::tls::install_provider;
 use watchkeeper_contract::problem::Problem;
 
 /// Longest time without a byte of an answer: an ingest of a folder answers at its end.
@@ -13,8 +12,7 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Begins an HTTP client of a socket.
 pub fn builder(socket: &Path) -> ClientBuilder {
-    install_provider();
-    reqwest::Client::builder()
+    watchkeeper_outgoing::builder()
         .unix_socket(socket.to_owned())
         .no_proxy()
         // Without this reqwest requires the system's certificates, which a box may lack.

@@ -42,9 +42,8 @@ impl Api {
     }
 
     fn begin(&self, method: &str, path: &str) -> anyhow::Result<reqwest::RequestBuilder> {
-        watchkeeper_client::tls::install_provider();
         // Loading the system's certificates takes longer than the request.
-        let builder = reqwest::Client::builder()
+        let builder = watchkeeper_outgoing::builder()
             .tls_certs_only([])
             .timeout(START_TIMEOUT);
         let method = reqwest::Method::from_bytes(method.as_bytes())?;

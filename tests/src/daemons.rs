@@ -524,8 +524,7 @@ fn exchange(
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        watchkeeper_client::tls::install_provider();
-        let client = reqwest::Client::builder()
+        let client = watchkeeper_outgoing::builder()
             .unix_socket(socket)
             // Loading the system's certificates takes longer than the request.
             .tls_certs_only([])

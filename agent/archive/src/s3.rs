@@ -19,6 +19,7 @@ use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::timeout;
 use url::Url;
+use watchkeeper_outgoing::{host_of, root_cause};
 
 use crate::ContentHash;
 use crate::endpoints::Endpoints;
@@ -253,24 +254,6 @@ async fn read_body(mut response: Response, max: u64) -> Result<Bytes, String> {
             return Ok(body.freeze());
         }
     }
-}
-
-/// The innermost error, without the address.
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    match cause.is::<reqwest::Error>() {
-        true => "the request failed".to_owned(),
-        false => cause.to_string(),
-    }
-}
-
-fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("the store");
-    url.port()
-        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 impl Tier for S3Tier {

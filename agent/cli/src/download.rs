@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
-use watchkeeper_llm::client::root_cause;
 use watchkeeper_models::{
     Checked, Download, DownloadError, Downloaded, PullPlan, Start, place_all,
 };
+use watchkeeper_outgoing::root_cause;
 
 use super::exit::Failure;
 use super::output::Output;
@@ -38,11 +38,9 @@ impl<'a> Fetcher<'a> {
     /// # Errors
     /// [`Exit::Failed`](crate::exit::Exit) if no client can be made.
     pub(super) fn new(out: &'a Output, offline: &'a str) -> Result<Self, Failure> {
-        watchkeeper_client::tls::install_provider();
-        let client = reqwest::Client::builder()
+        let client = watchkeeper_outgoing::builder()
             .read_timeout(IDLE_TIMEOUT)
             .connect_timeout(IDLE_TIMEOUT)
-            .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|e| Failure::failed(e.to_string()))?;
         Ok(Self {

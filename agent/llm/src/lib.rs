@@ -29,7 +29,6 @@ pub mod policy;
 pub mod protocol;
 pub mod raw_json;
 pub mod reply;
-mod sse;
 pub mod tool;
 pub mod usage;
 pub mod wire;

@@ -19,7 +19,7 @@ use watchkeeper_archive::ArchiveError;
 use watchkeeper_archive::s3::time_for;
 use watchkeeper_config::{ArchiveConfig, SinksConfig};
 use watchkeeper_evidence::http::private::{PublicResolver, has_private_host};
-use watchkeeper_llm::client::root_cause;
+use watchkeeper_outgoing::root_cause;
 
 use crate::connectors::http_client::HttpClient;
 

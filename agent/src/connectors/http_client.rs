@@ -12,7 +12,7 @@ use std::time::Duration;
 use reqwest::dns::Resolve;
 use reqwest::redirect;
 use tokio::sync::OnceCell;
-use watchkeeper_llm::client::root_cause;
+use watchkeeper_outgoing::{root_cause, trust_only};
 
 use super::fault::Fault;
 use crate::background::blocking;
@@ -66,23 +66,17 @@ fn build(
     ca_file: Option<&Path>,
     resolver: Option<Arc<dyn Resolve>>,
 ) -> Result<reqwest::Client, Fault> {
-    watchkeeper_client::tls::install_provider();
-    let mut builder = reqwest::Client::builder()
+    let mut builder = watchkeeper_outgoing::builder()
         .no_proxy()
         .redirect(redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
-        .pool_max_idle_per_host(2)
-        .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
+        .pool_max_idle_per_host(2);
     if let Some(resolver) = resolver {
         builder = builder.dns_resolver(resolver);
     }
     if let Some(path) = ca_file {
-        let ca_fault =
-            |why: String| Fault::transient(format!("sinks.ca_file {}: {why}", path.display()));
-        let pem = std::fs::read(path).map_err(|error| ca_fault(error.to_string()))?;
-        let certificates = reqwest::Certificate::from_pem_bundle(&pem);
-        builder =
-            builder.tls_certs_only(certificates.map_err(|error| ca_fault(root_cause(&error)))?);
+        builder = trust_only(builder, path)
+            .map_err(|why| Fault::transient(format!("sinks.ca_file {}: {why}", path.display())))?;
     }
     builder
         .build()

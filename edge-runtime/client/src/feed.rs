@@ -2,17 +2,15 @@
 //!
 //! - Records rise strictly, each at most once per feed. After a lost connection the feed continues
 //!   after its last record. A gap in the numbers is passed on: the consumer decides.
-//! - `eventsource-stream` reads the lines, because the runtime bounds them and sends no byte order
-//!   mark. Not here: `agent/llm` has its own reader for foreign servers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use eventsource_stream::Eventsource;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use watchkeeper_contract::id::EventSeq;
+use watchkeeper_outgoing::sse::{SseEvent, SseParser};
 
 use super::{Call, ClientError, JournalRecord, RuntimeClient};
 use crate::backoff::Backoff;
@@ -67,7 +65,7 @@ impl Stream for EventFeed {
     }
 }
 
-type Frames = BoxStream<'static, Result<eventsource_stream::Event, String>>;
+type Frames = BoxStream<'static, Result<SseEvent, String>>;
 
 enum Link {
     /// Not connected; the next attempt is after this delay.
@@ -121,15 +119,21 @@ impl State {
             .header("accept", "text/event-stream");
         let silence = self.client.deadlines.stream_silence;
         let response = self.client.send(&call.name(), request, silence).await?;
-        Ok(response
-            .bytes_stream()
-            .eventsource()
-            .map(|frame| frame.map_err(|error| one_line(&error)))
-            .boxed())
+        let mut parser = SseParser::default();
+        let frames = response.bytes_stream().flat_map(move |bytes| {
+            let mut frames = Vec::new();
+            let fed = bytes.map_err(|error| one_line(&error)).and_then(|bytes| {
+                let fed = parser.feed(&bytes, &mut frames);
+                fed.map_err(|error| error.to_string())
+            });
+            let frames = frames.into_iter().map(Ok).chain(fed.err().map(Err));
+            stream::iter(frames)
+        });
+        Ok(frames.boxed())
     }
 
     /// Converts a server-sent event; `None` for an empty one or a record that was returned before.
-    fn read(&mut self, frame: &eventsource_stream::Event) -> Option<FeedItem> {
+    fn read(&mut self, frame: &SseEvent) -> Option<FeedItem> {
         if frame.data.is_empty() {
             return None;
         }

@@ -20,7 +20,6 @@ mod pipelines;
 mod record;
 mod reviews;
 mod sources;
-pub mod tls;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +32,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use watchkeeper_contract::API_VERSION;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_outgoing::root_cause;
 
 use crate::error_chain::one_line;
 
@@ -74,15 +74,13 @@ impl RuntimeClient {
         deadlines: Deadlines,
     ) -> Result<Self, ClientError> {
         let socket = socket.into();
-        tls::install_provider();
         let builder = || {
-            reqwest::Client::builder()
+            watchkeeper_outgoing::builder()
                 .unix_socket(socket.as_path())
                 .no_proxy()
                 // Without this reqwest requires the system's certificates, which a box may lack.
                 .tls_certs_only([])
                 .pool_max_idle_per_host(2)
-                .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
         };
         let setup = |error: reqwest::Error| ClientError::Setup(one_line(&error));
         let http = builder().build().map_err(setup)?;
@@ -360,14 +358,6 @@ fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
         cause = error.source();
     }
     false
-}
-
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut last = error;
-    while let Some(next) = last.source() {
-        last = next;
-    }
-    last.to_string()
 }
 
 #[cfg(test)]

@@ -17,13 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use reqwest::header::{
-    CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION, RETRY_AFTER,
-};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION};
 use reqwest::{Response, StatusCode, redirect};
 use url::Url;
 use watchkeeper_config::LookupValue;
 use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup, fill_template};
+use watchkeeper_outgoing::{host_of, may_pass, retry_after, root_cause, trust_only};
 
 use crate::source::{SourceAnswer, one_line};
 use crate::value::LookupValues;
@@ -96,23 +95,18 @@ impl HttpSource {
     /// A sentence with the key, such as a `ca_file` that can't be read, or a private address.
     pub fn new(config: HttpLookup) -> Result<Self, String> {
         refuse_private(&config, &fill_url(&config.url, |_| Some("x"))?)?;
-        watchkeeper_client::tls::install_provider();
-        let mut builder = reqwest::Client::builder()
+        let mut builder = watchkeeper_outgoing::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
             .timeout(config.timeout)
             // A connection belongs to the event loop that opened it, and several loops ask.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
+            .pool_max_idle_per_host(0);
         if !config.may_be_private {
             builder = builder.dns_resolver(Arc::new(PublicResolver(not_public)));
         }
         if let Some(path) = &config.ca_file {
-            let wrong = |why: String| format!("ca_file = {:?}: {why}", path.display());
-            let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-            let roots = reqwest::Certificate::from_pem_bundle(&pem);
-            let roots = roots.map_err(|error| wrong(error.to_string()))?;
-            builder = builder.tls_certs_only(roots);
+            builder = trust_only(builder, path)
+                .map_err(|why| format!("ca_file = {:?}: {why}", path.display()))?;
         }
         let client = builder.build().map_err(|error| error.to_string())?;
         Ok(Self {
@@ -267,15 +261,13 @@ impl HttpSource {
             )));
         }
         if !status.is_success() {
-            let after = response.headers().get(RETRY_AFTER);
-            let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            let may_pass = status.is_server_error() || [408, 425, 429].contains(&status.as_u16());
+            let may_pass = may_pass(status);
             let hint = match status.as_u16() {
                 300..=399 => redirect_hint(&response, values),
                 401 | 403 => "; check headers".to_owned(),
                 _ => String::new(),
             };
-            let wait = Duration::from_secs(after.unwrap_or(0));
+            let wait = retry_after(response.headers()).unwrap_or_default();
             if may_pass && wait > MAX_WAIT {
                 let why = format!(
                     "{host} answered {status} and asks to wait {} s, longer than {} s; ask again \
@@ -380,15 +372,6 @@ fn not_public(host: &str) -> String {
     format!("{host} has private addresses only; set private = true")
 }
 
-/// Host and port. The rest of an address is never shown: it holds what was read.
-fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("the server");
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
-}
-
 /// Target of a redirect, in the form of `url`: the value is a placeholder again.
 fn redirect_hint(response: &Response, values: &LookupValues) -> String {
     let location = response.headers().get(LOCATION);
@@ -416,14 +399,6 @@ fn without_values(segment: &str, values: &LookupValues) -> String {
     };
     let found = values.iter().find(|(_, value)| stands_in(value));
     found.map_or_else(|| segment.to_owned(), |(name, _)| format!("{{{name}}}"))
-}
-
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 fn first_line(path: &std::path::Path) -> Result<String, String> {

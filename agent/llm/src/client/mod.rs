@@ -20,7 +20,6 @@ pub use clock::{Clock, SystemClock};
 pub use error::{LlmError, SetupError};
 pub use job::{Job, JobSpec};
 pub use settings::{Parts, Settings};
-pub use transport::root_cause;
 
 use crate::budget::Economy;
 use crate::catalogue::{Model, Tier, base_url};

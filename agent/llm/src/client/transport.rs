@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::time::Wall;
+use watchkeeper_outgoing::root_cause;
 
 use super::error::SetupError;
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
@@ -84,14 +85,9 @@ impl Transport {
         connect_timeout: Duration,
         idle_timeout: Duration,
     ) -> Result<Self, SetupError> {
-        // The error only says that the process has a TLS provider already.
-        rustls::crypto::ring::default_provider()
-            .install_default()
-            .ok();
-        let mut http = reqwest::Client::builder()
+        let mut http = watchkeeper_outgoing::builder()
             .redirect(redirect::Policy::none())
-            .connect_timeout(connect_timeout)
-            .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
+            .connect_timeout(connect_timeout);
         if is_loopback(&provider.base_url) {
             http = http.no_proxy();
         }
@@ -281,16 +277,6 @@ async fn refusal(mut response: Response) -> Vec<u8> {
         }
     }
     body
-}
-
-/// Returns the innermost source of an error: the system's message. The layers above repeat the
-/// address.
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 /// Returns whether an address is this machine.

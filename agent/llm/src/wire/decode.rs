@@ -2,11 +2,12 @@
 //!
 //! - Only [`Decoder::finish`] gives an answer, and only of a stream that reached its own end.
 
+use watchkeeper_outgoing::sse::{SseEvent, SseParser};
+
 use super::{claude, gemini, openai};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::protocol::Protocol;
 use crate::reply::Reply;
-use crate::sse::{SseEvent, SseParser};
 use crate::usage::Usage;
 
 /// Maximum bytes of a streamed answer: 128,000 tokens of output, each in its own event, are some 25
@@ -56,7 +57,7 @@ impl Decoder {
         }
         let mut events = Vec::new();
         let fed = self.sse.feed(bytes, &mut events);
-        for SseEvent { name, data } in events {
+        for SseEvent { name, data, .. } in events {
             match &mut self.stream {
                 ProtocolStream::Claude(stream) => stream.take_event(&name, &data),
                 ProtocolStream::Openai(stream) => stream.take_event(&name, &data),

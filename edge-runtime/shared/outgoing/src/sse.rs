@@ -2,34 +2,35 @@
 //!
 //! - The events do not depend on how the bytes were split; an incomplete event is not given.
 //! - A line and an event have a maximum size, and the cost is linear in the bytes.
-//!   (`eventsource-stream`, which reads the runtime's own stream, has neither, and panics on a byte
-//!   order mark.)
 
-/// Maximum bytes of an event. A piece of an answer has a few hundred, a whole answer in one event a
-/// few hundred thousand.
-const MAX_EVENT: usize = 4 << 20;
+/// Maximum bytes of an event. A record of the journal has a few thousand, a whole answer of a
+/// language model in one event a few hundred thousand.
+const MAX_EVENT: usize = 16 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SseEvent {
+pub struct SseEvent {
     /// Name; may be empty.
-    pub(crate) name: String,
+    pub name: String,
+    /// Last `id` of the stream; may be empty.
+    pub id: String,
     /// Data lines, joined by a line feed.
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// Why a stream is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SseError {
+pub enum SseError {
     #[error("a line of the stream is not UTF-8")]
     Utf8,
-    #[error("an event of the stream is larger than 4 MiB")]
+    #[error("an event of the stream is larger than 16 MiB")]
     TooLarge,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct SseParser {
+pub struct SseParser {
     line: Vec<u8>,
     event: SseEvent,
+    id: String,
     has_data: bool,
     /// The last byte was a carriage return; a line feed after it belongs to it.
     after_cr: bool,
@@ -39,11 +40,7 @@ pub(crate) struct SseParser {
 
 impl SseParser {
     /// Takes bytes and adds the completed events to `events`, also those before an error.
-    pub(crate) fn feed(
-        &mut self,
-        bytes: &[u8],
-        events: &mut Vec<SseEvent>,
-    ) -> Result<(), SseError> {
+    pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         for byte in bytes {
             let follows_cr = std::mem::take(&mut self.after_cr);
             match byte {
@@ -70,7 +67,8 @@ impl SseParser {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
         if line.is_empty() {
-            let event = std::mem::take(&mut self.event);
+            let mut event = std::mem::take(&mut self.event);
+            self.id.clone_into(&mut event.id);
             let has_data = std::mem::take(&mut self.has_data);
             return Ok(has_data.then_some(event));
         }
@@ -78,6 +76,7 @@ impl SseParser {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => value.clone_into(&mut self.event.name),
+            "id" => value.clone_into(&mut self.id),
             "data" => {
                 if self.has_data {
                     self.event.data.push('\n');
@@ -85,7 +84,7 @@ impl SseParser {
                 self.has_data = true;
                 self.event.data.push_str(value);
             }
-            // Comments have an empty field; `id` and `retry` concern streams that are resumed.
+            // Comments have an empty field; the caller decides when to connect again.
             _ => {}
         }
         Ok(None)
@@ -107,19 +106,24 @@ mod tests {
         events
     }
 
-    fn event(name: &str, data: &str) -> SseEvent {
+    fn event(id: &str, name: &str, data: &str) -> SseEvent {
         SseEvent {
             name: name.to_owned(),
+            id: id.to_owned(),
             data: data.to_owned(),
         }
     }
 
     #[test]
     fn names_data_comments_and_all_line_ends_are_read() {
-        let text = "\u{feff}event: a\ndata: 1\ndata:2\n\n: note\r\ndata: x\r\n\r\nevent: empty\rdata\r\rretry: 5\n\nevent: none\n\n";
+        let text = "\u{feff}event: a\ndata: 1\ndata:2\n\n: note\r\nid: 7\ndata: x\r\n\r\nevent: empty\rdata\r\rretry: 5\n\nevent: none\n\n";
         assert_eq!(
             read(&[text.as_bytes()]),
-            [event("a", "1\n2"), event("", "x"), event("empty", "")]
+            [
+                event("", "a", "1\n2"),
+                event("7", "", "x"),
+                event("7", "empty", "")
+            ]
         );
     }
 
@@ -133,7 +137,7 @@ mod tests {
         let mut parser = SseParser::default();
         let piece = vec![b'x'; 1 << 20];
         let mut events = Vec::new();
-        let all: Result<(), _> = (0..5).try_for_each(|_| parser.feed(&piece, &mut events));
+        let all: Result<(), _> = (0..17).try_for_each(|_| parser.feed(&piece, &mut events));
         assert_eq!(all, Err(SseError::TooLarge));
     }
 
