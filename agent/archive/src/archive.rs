@@ -239,8 +239,8 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`] and [`ArchiveError::Damaged`], or if the disk can't be read.
-    /// [`ArchiveError::Source`] if it is replaced faster than it can be read, or if it is damaged
-    /// and a tier that may have a copy does not answer.
+    /// [`ArchiveError::Source`] if the content is replaced faster than it can be read. Also if it
+    /// is damaged and a tier that may have a copy does not answer.
     pub async fn retrieve(
         &self,
         name: &EntryName,
@@ -407,8 +407,8 @@ impl Archive {
             .await
     }
 
-    /// Answers a query in plain words; `now` is the time of the box, with its zone, and `cameras`
-    /// are the names that cameras have beside their IDs.
+    /// Answers a query in plain words. `now` is the time of the box, with its zone; `cameras` are
+    /// the names that cameras have beside their IDs.
     ///
     /// # Errors
     /// If the words are too many, none is understood, or one is not and nothing is named beside it.

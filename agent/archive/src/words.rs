@@ -5,8 +5,8 @@
 //!   Without those a class comes before a camera, and `clips` are videos.
 //! - Every word counts: a request with a word that is neither read nor one of the [`FILLERS`] is
 //!   refused with that word. Left out, it would list other entries: "pictures other than trucks".
-//! - A second value of one kind is such a word: of "cars and trucks" the words "trucks", and of
-//!   "newest and largest first" the words "largest first".
+//! - A second value of one kind is such a word. In "cars and trucks" it is "trucks"; in "newest and
+//!   largest first" it is "largest first".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -383,7 +383,7 @@ impl Reader<'_> {
     }
 
     /// Reads `camera`, `collection`, `class` or `zone` and its name, `event` and its ID, `label`
-    /// and `KEY=VALUE`, or `in` or `from` and a collection whose name is a word for a kind.
+    /// and `KEY=VALUE`. Reads `in` or `from` and a collection whose name is a word for a kind.
     fn take_named(&mut self) -> usize {
         let (known, query) = (self.known, &mut self.query);
         let [lead, name] = [0, 1].map(|at| self.words.get(at));

@@ -12,9 +12,9 @@ pub fn quoted(words: &[String]) -> String {
     words.join(", ")
 }
 
-/// Whether a character is invisible and may change a terminal or the order of the text around it:
-/// a control character other than line feed and tab, or explicit directional formatting (Unicode
-/// Bidirectional Algorithm, UAX #9, table 4).
+/// Whether a character is invisible and may change a terminal or the order of the text around it.
+/// It is a control character other than line feed and tab, or explicit directional formatting
+/// (Unicode Bidirectional Algorithm, UAX #9, table 4).
 pub fn is_unseen(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (c.is_control() && c != '\n' && c != '\t')

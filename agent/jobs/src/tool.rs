@@ -448,8 +448,8 @@ impl Context<'_> {
     /// this step left there is removed.
     ///
     /// # Errors
-    /// If the name is not a plain one, another step or something that is not of this job has it, or
-    /// what is there can't be removed.
+    /// If the name is not a plain one, or another step or something that is not of this job has it.
+    /// Also if what is there can't be removed.
     pub fn target(&self, name: &str) -> Result<Target, ToolError> {
         check_name(name)?;
         (self.claim)(name)?;

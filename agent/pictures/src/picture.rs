@@ -155,7 +155,7 @@ impl Picture {
     }
 
     /// Returns the instant of the exposure. A local time without one is where the clock of `zone`
-    /// showed it: after a gap of the clock, in the first pass of a repeated hour.
+    /// showed it. It is after a gap of the clock, and in the first pass of a repeated hour.
     pub fn instant(&self, zone: &TimeZone) -> Option<Timestamp> {
         let placed = || Some(self.taken?.to_zoned(zone.clone()).ok()?.timestamp());
         self.at.or_else(placed)

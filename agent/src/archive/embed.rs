@@ -3,9 +3,9 @@
 //! - The archive has the queue: pictures without an embedding, the newest first. A crash loses at
 //!   most the computation in progress.
 //! - A runtime that is away, and a missing model, delay all pictures. A picture that the model
-//!   refuses is recorded; one that can't be read, or on which the network failed
-//!   [`MAX_STEP_FAILURES`] times, is left out until it is repaired or the queue is made again. None
-//!   delays another one for longer.
+//!   refuses is recorded. One that can't be read, or on which the network failed
+//!   [`MAX_STEP_FAILURES`] times, waits for its repair or for a new queue. No picture delays
+//!   another one for longer.
 //! - After each picture it pauses for as long as that took: the runtime has other work.
 
 use std::time::Duration;

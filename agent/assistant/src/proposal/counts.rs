@@ -47,8 +47,8 @@ pub(super) fn format_totals(results: &PipelineResults) -> Vec<String> {
     lines.chain(zones).collect()
 }
 
-/// Formats the counters of the lines that a question for crossings is about: those of all crossings
-/// since each pipeline began to count, also of crossings without an event.
+/// Formats the counters of the lines that a question for crossings is about. They count all
+/// crossings since each pipeline began to count, also those without an event.
 pub fn format_line_counters(wanted: &EventsWanted, pipelines: &[PipelineStatus]) -> Option<String> {
     if wanted.conditions != ["crosses"] {
         return None;

@@ -1,7 +1,7 @@
 //! `watchkeeper run`: starts its own daemons for one watch.
 //!
 //! Steps: check the flags ([`request`]), start the daemons ([`sandbox`]), create source and
-//! pipeline, [`follow`] the run to its end, print the [`summary`], stop the daemons and remove
+//! pipeline. Then [`follow`] the run to its end, print the [`summary`], stop the daemons and remove
 //! their state.
 
 mod broker;

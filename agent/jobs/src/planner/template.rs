@@ -1,6 +1,6 @@
 //! A plan that serves all requests which differ in slots only.
 //!
-//! - A slot is free if its value is in the plan, at one place if it is a number; the others are
+//! - A slot is free if its value is in the plan, at one place if it is a number. The others are
 //!   fixed: another request must have the same value there. A number of a condition is fixed.
 //! - A plan with a time that its request does not spell out is not a template: "yesterday" would
 //!   stay the same day.

@@ -43,8 +43,8 @@ pub(super) async fn is_for_job(
 /// does.
 ///
 /// # Errors
-/// If the request has no plan, the job is refused or the conversation ends before; until the job's
-/// end also if that fails or is cancelled.
+/// If the request has no plan, or if the job is refused or the conversation ends before. Until the
+/// job's end also if that fails or is cancelled.
 pub(super) async fn organise(
     jobs: JobService,
     text: String,

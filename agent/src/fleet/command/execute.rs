@@ -1,7 +1,7 @@
 //! Executes one operation through the runtime's client, and determines its outcome when no answer
 //! arrives.
 //!
-//! All operations may be repeated: a snapshot is taken again, an existing deployment is left
+//! All operations may be repeated. A snapshot is taken again, an existing deployment is left
 //! unchanged, a stop finds nothing to delete, an answer is recorded once.
 //!
 //! A command fails only for one of these reasons:

@@ -3,8 +3,8 @@
 //! - Everything is compared with the archive before anything is entered: a name that has another
 //!   content refuses the whole step.
 //! - What a failure interrupts stays in the archive; the next try finds it there.
-//! - A source is read by the agent within its roots and hosts, as for `archive ingest`: a job reads
-//!   no other file of the box into the archive.
+//! - The agent reads a source within its roots and hosts, as for `archive ingest`. A job reads no
+//!   other file of the box into the archive.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -163,8 +163,8 @@ fn with_inputs(trial: PipelineSpec, running: Option<&PipelineSpec>) -> PipelineS
     }
 }
 
-/// The pipeline of the camera whose current workflow is meant: by its name where no draft has that,
-/// or by [`RUNNING`] where it is the only one.
+/// Finds the pipeline of the camera whose current workflow is meant. The argument is its name, if
+/// no draft has that, or [`RUNNING`], if it is the only one.
 fn running<'h>(
     arguments: &Arguments,
     camera: &SourceId,

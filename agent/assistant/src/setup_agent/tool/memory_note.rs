@@ -1,8 +1,8 @@
 //! Saves a note for later requests.
 //!
 //! Invariant: a note of the user's wishes is their own message, because a model may have been made
-//! to say anything. Other text is an observation, marked as not the user's, or is added to a lesson
-//! that the turn's own calls prove; alone it makes no lesson.
+//! to say anything. Other text is an observation, marked as not the user's. Or it is added to a
+//! lesson that the turn's own calls prove; alone it makes no lesson.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
