@@ -20,13 +20,13 @@
 //! - The usual view is learnt only while it is shown. A moved view becomes the usual one after
 //!   [`ACCEPTED_AFTER`].
 //! - A picture with detail in less than a tenth of its cells is never judged.
-//! - A new process continues with the [`UsualView`] of the last one: a camera that was covered or
+//! - A new process continues with the [`UsualView`] of the last one. A camera that was covered or
 //!   moved meanwhile, or is still, does not show its usual view.
 //! - The upper and lower [`TEXT_ROWS`] are left out: a camera's own text stays when it is covered.
 //!
 //! The bounds are from a prototype on ten clips with made disturbances. The mean likeness of the
-//! usual view was 0.77 and more, also at a quarter of the light; that of one moved by an eighth of
-//! the picture 0.26 and less. Of the cells that lost their detail it was 0.12 and less when
+//! usual view was 0.77 and more, also at a quarter of the light. That of one moved by an eighth of
+//! the picture was 0.26 and less. Of the cells that lost their detail it was 0.12 and less when
 //! covered, 0.49 and more when blurred.
 
 use serde::{Deserialize, Serialize};

@@ -411,8 +411,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each clear frame of a steady clock is in one span, and no span continues over a frame
-        /// that failed, or over a gap of more than four usual intervals and five seconds.
+        /// Each clear frame of a steady clock is in one span. No span continues over a frame that
+        /// failed, or over a gap of more than four usual intervals and five seconds.
         #[test]
         fn spans_hold_each_clear_frame_and_no_gap(
             steps in proptest::collection::vec((1_u64..20_000, 0_u8..10), 1..200),

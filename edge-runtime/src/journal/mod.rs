@@ -1,11 +1,11 @@
 //! The journal: durable events, and what to run after a restart.
 //!
 //! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]),
-//!   definitions of pipelines ([`Definitions`]), snapshots and clips ([`media`]),
-//!   stored spans of coverage ([`CoverageRecords`]), and the queue of reviews.
+//!   and definitions of pipelines ([`Definitions`]). Owns snapshots and clips ([`media`]), stored
+//!   spans of coverage ([`CoverageRecords`]), and the queue of reviews.
 //! - An event is visible to readers only after it is on stable storage.
-//! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
-//!   was set aside: its mark names the last one, else see `reservation`.
+//! - Numbers grow by exactly one, over restarts too. None is given twice, even when the store was
+//!   set aside: its mark names the last one, else see `reservation`.
 //! - Nothing is missing from [`Head::first`] to [`Head::last`]. Older critical records may remain;
 //!   a gap before `first` was left by retention or is named by a loss record (see `gaps`).
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.

@@ -9,7 +9,7 @@
 //! - A client makes the runtime hold at most one page of events, one body and a few pieces of a
 //!   file. A body has at most [`MAX_BODY`] bytes, [`MAX_DEFINITION_BODY`] with a workflow
 //!   definition, [`MAX_PICTURES_BODY`] with pictures.
-//! - No request blocks the async threads: calls of [`Api`] run on the blocking pool, at most
+//! - No request blocks the async threads. Calls of [`Api`] run on the blocking pool, at most
 //!   [`MAX_CALLS`] at a time, so that health checks always find a thread. Files and bundles are
 //!   sent from there too, each kind with its own limit.
 //!

@@ -1,9 +1,9 @@
 //! The iteration order of CPython's sets of integers.
 //!
 //! `supervision` collects unpaired boxes and tracks with `set(range(n)) - taken` and assigns ids in
-//! the set's order; Roboflow's engine lists boxes in the order of a union. Equal ids need an equal
+//! the set's order. Roboflow's engine lists boxes in the order of a union. Equal ids need an equal
 //! order. A set is a hash table with open addressing, so the order follows from the numbers and the
-//! growth of the table (`Objects/setobject.c`, CPython 3.11).
+//! growth of the table. See `Objects/setobject.c`, CPython 3.11.
 //!
 //! Each number that goes in comes out once. The order depends only on the numbers and the batches
 //! in which they came.

@@ -1,5 +1,5 @@
 //! Text of a line by best path decoding: the most probable character at each step, without repeats
-//! and blanks (Graves et al., "Connectionist temporal classification", ICML 2006, 3.2).
+//! and blanks. See Graves et al., "Connectionist temporal classification", ICML 2006, 3.2.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Lines of text from a probability map: connected cells, the smallest rotated rectangle around
-//! each, expanded by what the network cuts off (Liao et al., "Real-time Scene Text Detection with
-//! Differentiable Binarization", AAAI 2020, 3.5).
+//! Lines of text from a probability map: connected cells, and the smallest rotated rectangle around
+//! each, expanded by what the network cuts off. See Liao et al., "Real-time Scene Text Detection
+//! with Differentiable Binarization", AAAI 2020, 3.5.
 
 use watchkeeper_models::manifest::LineNetwork;
 use watchkeeper_vision::geometry::Point;

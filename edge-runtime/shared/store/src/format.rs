@@ -5,7 +5,7 @@
 //! by no version, is ever repaired, removed or set aside.
 //!
 //! A newer layout or database is refused before anything is written. A single record of a newer
-//! format is found only by reading, after the database was opened; a version that introduces one
+//! format is found only by reading, after the database was opened. A version that introduces one
 //! raises the layout too.
 //!
 //! Three things carry a version here; callers version their own payloads:

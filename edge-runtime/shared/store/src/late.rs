@@ -12,9 +12,9 @@
 //!
 //! - Nothing is acknowledged before it is on disk: a waiting store keeps no write in memory.
 //! - A full or read-only disk is waited for. Any other error of opening is returned at once.
-//! - Records are the same before and after the change to open, or the store refuses everything
-//!   until the process starts again: its readers would know an old state. They differ after a
-//!   repair, or after another process wrote where no lock file kept it out.
+//! - If records differ before and after the change to open, the store refuses everything until the
+//!   process starts again. Its readers would know an old state. They differ after a repair, or
+//!   after another process wrote where no lock file kept it out.
 //! - The folder's lock is kept over all attempts.
 //! - No reader sees the files while an attempt changes them. Verifying changes none that it reads.
 //! - Not before a write or check is the disk tried again; a caller that waits does that regularly.
@@ -94,8 +94,8 @@ impl LateStore {
         Ok((Self::with_state(root, options, note, state), report))
     }
 
-    /// Opens the store like [`Self::open`], and leaves reading and checking all of its records to
-    /// the first write or check where the last run left the file whole.
+    /// Opens the store like [`Self::open`]. Where the last run left the file whole, reading and
+    /// checking all of its records is left to the first write or check.
     ///
     /// # Errors
     /// Those of [`Self::open`].

@@ -15,7 +15,7 @@ use gstreamer::prelude::ElementExt;
 /// Timeout of a teardown; shorter than the one of closing a source, whose thread waits for it.
 pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Hanging teardowns from which on only a new process helps: each keeps some threads and about ten
+/// Hanging teardowns from which on only a new process helps. Each keeps some threads and about ten
 /// file descriptors, of which a process has 1024 by default.
 const MAX_HANGING: usize = 32;
 

@@ -125,7 +125,7 @@ impl PreRoll {
     pub(super) fn push(&mut self, frame: Arc<ClipFrame>) {
         let at = frame.at;
         // Paced by the interval, not by the last frame, so that 25 frames per second become ten and
-        // not eight; after a gap the pace restarts.
+        // not eight. After a gap the pace restarts.
         self.due = (self.due + INTERVAL).max(at + INTERVAL / 2);
         self.bytes += frame.bytes();
         self.frames.push_back(frame);

@@ -164,7 +164,7 @@ impl Recorder {
     }
 
     /// Sends a record of the runtime itself, without waiting. While [`MAX_BOX_EVENTS`] are queued
-    /// or reserved, it is dropped and a loss record counts it; the later records of an event
+    /// or reserved, it is dropped and a loss record counts it. The later records of an event
     /// without its `new` are dropped too. Returns false when the recorder has stopped.
     pub fn report(&self, event: Event) -> bool {
         let mut progress = self.state.progress.lock();

@@ -682,15 +682,15 @@ fn requested_duration_continues_over_replaced_source() {
     let taken = frames
         .iter()
         .take_while(|frame| !run.process(frame, local, &mut new_id).is_last);
-    // 6.9 s of the first source, 1.1 s until the second one, 2 s of that; the frame at the end is
-    // counted by the run.
+    // 6.9 s of the first source, 1.1 s until the second one, 2 s of that. The run counts the frame
+    // at the end.
     assert_eq!(taken.count(), 70 + 20 - 31);
     assert_eq!(run.results().frames, 70 + 21);
     assert!((run.results().source_s - 10.0).abs() < 1e-6);
     assert!(run.results().left_s.unwrap() < 1e-6);
 }
 
-/// Counts the walker at a line for a moment beyond which it is in frame 15, and at one of
+/// Counts the walker at a line for a moment beyond which it is in frame 15. Also at one of
 /// Roboflow's, which it crosses in that frame.
 fn counting_walker() -> Run {
     counting_walker_behind(None)

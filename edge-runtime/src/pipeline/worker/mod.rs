@@ -9,10 +9,10 @@
 //! - A query of the status never waits for a frame: the thread owns the [`Run`] and publishes
 //!   counts.
 //!
-//! Map: `handle` the [`Worker`], `thread` the loop over frames, `frame` the work on one of them,
-//! `events` and `video` its output, `last_sights` the pictures of late events, `look_rate` how
-//! often it looks, `heat` what shedding means to it, `status` what both sides share,
-//! `step_failures` and `preview_window` parts of the thread.
+//! Map: `handle` has the [`Worker`], `thread` the loop over frames, `frame` the work on one of
+//! them. `events` and `video` are its output, `last_sights` the pictures of late events.
+//! `look_rate` is how often it looks, `heat` what shedding means to it, `status` what both sides
+//! share. `step_failures` and `preview_window` are parts of the thread.
 //!
 //! [`Run`]: crate::pipeline::run::Run
 

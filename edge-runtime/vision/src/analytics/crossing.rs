@@ -7,9 +7,9 @@
 //! - The way back counts only after the object was far from the line, so an object that rocks on it
 //!   is counted once.
 //! - An object that comes into the picture on the line counts in the direction in which it leaves
-//!   the line, one that leaves the picture on the line counts in the direction of its movement.
-//! - At the end of the source, an object in sight beyond the band on the other side has crossed,
-//!   and an object on the line at the border of the picture goes out of it.
+//!   the line. One that leaves the picture on the line counts in the direction of its movement.
+//! - At the end of the source, an object in sight beyond the band on the other side has crossed. An
+//!   object on the line at the border of the picture goes out of it.
 //! - A new track that continues a lost one is the same object ([`Succession`]).
 //! - Distances are in extents of the box across the line, so that near and far objects, and
 //!   pictures of any size, are judged alike. Held boxes and invalid coordinates change nothing.

@@ -79,7 +79,7 @@ impl Compiled {
     }
 
     /// The first step that takes a picture and is neither a model, tracker, line, zone, condition
-    /// nor drawing: it may write pixels into its output, its state or an effect.
+    /// nor drawing. It may write pixels into its output, its state or an effect.
     pub fn picture_step(&self) -> Option<&str> {
         let keeps_no_pixels = |role: Role| match role {
             Role::Detector(_)
