@@ -4,8 +4,8 @@
 //! scene. The preview is answered by the engine on the camera's own picture, the dry run by
 //! [`super::play`]. Everything else is forwarded unchanged.
 //!
-//! If the task injects it, the first preview and the first dry run use the workflow mirrored left
-//! to right, or the first validation is refused: errors that the LLM can see and correct.
+//! The task may inject errors that the LLM can see and correct. The first preview and the first dry
+//! run use the workflow mirrored left to right, or the first validation is refused.
 //!
 //! Everything that is deployed passes to the runtime unchanged.
 

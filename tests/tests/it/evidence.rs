@@ -1,5 +1,5 @@
-//! A chain of sources from end to end: the real runtime reads a code, the real agent looks it up in
-//! a table, and the journal has one assessment with a link for each source.
+//! A chain of sources from end to end. The real runtime reads a code, and the real agent looks it
+//! up in a table. The journal has one assessment with a link for each source.
 
 use std::process::Command;
 

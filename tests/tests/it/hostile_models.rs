@@ -1,5 +1,5 @@
-//! Model files that ask for more memory or time than a machine has: each is refused with one
-//! sentence, by the daemon that lives on and keeps watching.
+//! Model files that ask for more memory or time than a machine has. The daemon refuses each with
+//! one sentence, lives on and keeps watching.
 
 use std::fs;
 use std::path::Path;
