@@ -1,5 +1,4 @@
-//! Benchmark of queries over many entries, compared with a linear scan in memory and SQLite with
-//! indices.
+//! Benchmark of queries over many entries, against a scan in memory and SQLite with indices.
 //!
 //!     cargo run --release -p watchkeeper-archive --example archive-bench [ENTRIES [NUMBERS]]
 //!

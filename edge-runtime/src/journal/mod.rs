@@ -11,10 +11,8 @@
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
 //! - A sound store is open before its records are read; the first append reads them (`opening`).
 //! - Data of a newer version keeps the journal closed and is never overwritten.
-//!
-//! Locks, in order: `assessing`, `writer`, then that of `review_shares` or of the answers.
-//!
-//! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
+//! - Locks, in order: `assessing`, `writer`, then that of `review_shares` or of the answers.
+//! - Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
 mod answers;
 mod assess;

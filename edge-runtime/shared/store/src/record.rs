@@ -1,8 +1,6 @@
 //! One stored record: a header that proves the payload, then the payload.
 //!
-//! Layout, all numbers big-endian:
-//!
-//! | bytes | what |
+//! | bytes, big-endian | what |
 //! |---|---|
 //! | 0..2 | magic `WK` |
 //! | 2..4 | format version, [`FORMAT`] |
