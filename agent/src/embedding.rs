@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_step_is_no_absence_and_an_embedding_of_zeros_is_refused() {
+    fn failed_step_is_no_absence_and_zero_embedding_is_refused() {
         let of = |answer: Value| vector_of(&serde_json::from_value(answer).unwrap());
         let failed = json!({"results": [{"embedding": null}],
             "failed": [{"step": "embed", "message": "no memory"}]});

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn exif_time_has_its_offset_or_that_of_the_box_and_is_never_still_to_come() {
+    fn exif_time_has_an_offset_and_is_never_in_the_future() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobFolder::open(folder.path()).unwrap();
         let noon: DateTime = "2026-11-25T12:00".parse().unwrap();

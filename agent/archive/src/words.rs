@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_counts_as_absent_where_entries_have_more_than_are_known() {
+    fn no_name_is_absent_if_not_all_names_are_known() {
         let asked = Query {
             camera: Some("roof".to_owned()),
             ..Query::default()
@@ -826,7 +826,7 @@ mod tests {
     }
 
     #[test]
-    fn word_that_would_ask_for_other_entries_is_refused_beside_a_name() {
+    fn word_for_other_entries_is_refused_beside_a_name() {
         for text in [
             "cars not at the door",
             "everything except cars",
@@ -851,7 +851,7 @@ mod tests {
     }
 
     #[test]
-    fn collection_has_the_spelling_that_was_written_or_else_its_only_one() {
+    fn collection_has_written_spelling_or_the_only_one() {
         let mut known = known();
         let spellings = ["Events", "events"].map(str::to_owned).to_vec();
         known.collections.insert("events".to_owned(), spellings);

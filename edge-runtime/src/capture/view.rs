@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn view_that_returns_is_usual_again_and_a_lasting_one_is_accepted() {
+    fn returned_view_is_usual_and_lasting_one_is_accepted() {
         let street = street();
         let aside = views(&imageops::rotate180(&street));
         let street = views(&street);

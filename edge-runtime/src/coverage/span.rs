@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn span_of_a_wrong_clock_gets_the_times_of_the_clock_that_is_right() {
+    fn span_of_wrong_clock_gets_times_of_right_clock() {
         let tracked = |before: TimeQuality, after: TimeQuality| {
             let at = |unix_ms, quality| Wall { unix_ms, quality };
             let mut tracker = SpanTracker::default();

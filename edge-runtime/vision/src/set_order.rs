@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_want_the_same_place_are_walked_over_by_where_they_found_one() {
+    fn colliding_numbers_are_iterated_by_their_final_slot() {
         // 8 has the slot of 0, and 9 that of 1.
         assert_eq!(arranged(10, vec![3, 8, 9]), [8, 9, 3]);
     }

@@ -68,7 +68,7 @@ fn assessed(bench: &Bench, pipeline: &str) -> anyhow::Result<Value> {
 }
 
 #[test]
-fn code_that_a_table_knows_is_decided_and_another_one_waits_for_a_person() -> anyhow::Result<()> {
+fn code_in_table_is_decided_and_other_waits_for_a_person() -> anyhow::Result<()> {
     let bench = bench()?;
     let _runtime = bench.runtime()?;
     let agent = bench.agent()?;

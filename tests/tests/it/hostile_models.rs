@@ -223,7 +223,7 @@ fn network_with_a_huge_constant_is_refused_while_others_watch() -> anyhow::Resul
 }
 
 #[test]
-fn network_that_expands_without_bound_is_refused_while_others_watch() -> anyhow::Result<()> {
+fn unbounded_network_is_refused_while_others_watch() -> anyhow::Result<()> {
     refused_at_deployment(Hostile::Expand, MEMORY)
 }
 

@@ -307,7 +307,7 @@ fn answers_calibrate_a_rule_and_narrow_it_after_a_yes() -> anyhow::Result<()> {
 }
 
 #[test]
-fn reviews_are_answered_in_the_chat_and_wrong_numbers_are_refused() -> anyhow::Result<()> {
+fn chat_answers_reviews_and_refuses_wrong_numbers() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;
     let rules = [json!({"name": "a"}), json!({"name": "b"})];

@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_of_the_words_stays_without_an_option_that_overrides_it() {
+    fn number_in_words_stays_unless_an_option_overrides_it() {
         let words = Query {
             limit: Some(5),
             ..Query::default()

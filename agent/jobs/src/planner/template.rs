@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_the_request_spells_out_is_a_slot_and_another_one_refuses() {
+    fn spelt_out_time_is_a_slot_and_another_form_refuses() {
         let since = |time: &str| plan(3, json!({"since": time}));
         let spelled = template("bring 3 of /srv/a since 2026-03-01", &since("2026-03-01"));
         let filled = spelled.fill("bring 3 of /srv/a since 2026-04-01").unwrap();

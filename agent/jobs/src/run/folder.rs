@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_a_crash_left_undescribed_is_removed_once_it_is_old() {
+    fn old_folder_without_description_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let jobs = Jobs::new(folder.path().to_owned());
         let job = jobs.create(&plan(), "test", None).unwrap();

@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_contents_of_one_name_become_two_entries_and_one_content_one() {
+    fn two_contents_of_one_name_become_two_entries() {
         let folder = tempfile::tempdir().unwrap();
         let mut list = FileList {
             collection: "yard",
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_has_what_is_known_of_its_picture_but_not_what_its_file_says() {
+    fn entry_has_known_facts_but_not_those_of_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.png");
         image::RgbImage::new(4, 4).save(&file).unwrap();

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_without_objects_proves_something_only_if_outputs_are_close() {
+    fn frame_without_objects_counts_only_with_close_outputs() {
         let noise = |score| [([30.0, 30.0, 20.0, 20.0], score, 1)];
         assert_eq!(compare(&noise(0.3), &noise(0.3)), Ok(true));
         assert_eq!(compare(&noise(0.1), &noise(0.4)), Ok(false));

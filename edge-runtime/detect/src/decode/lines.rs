@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_likely_text_is_a_line_that_is_larger_than_what_is_marked() {
+    fn likely_text_becomes_a_line_larger_than_its_marks() {
         let two = map(|x, y| match (x, y) {
             (4..=13, 4..=7) => 0.9,
             // Thinner than letters, and too faint.

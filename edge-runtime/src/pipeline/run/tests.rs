@@ -731,7 +731,7 @@ fn counts(run: &Run) -> [u64; 2] {
 }
 
 #[test]
-fn lines_count_at_the_end_of_the_source_what_they_left_undecided() {
+fn lines_count_undecided_objects_at_end_of_source() {
     let mut run = counting_walker();
     let seen = show(&mut run, (1..=15).map(|n| live(n, n * 100)));
     assert_eq!(seen.reported, [(Phase::New, 1500), (Phase::End, 1500)]);
@@ -746,7 +746,7 @@ fn lines_count_at_the_end_of_the_source_what_they_left_undecided() {
 }
 
 #[test]
-fn line_behind_a_condition_counts_at_the_end_where_it_saw_the_last_frame() {
+fn line_after_condition_counts_at_end_if_it_saw_last_frame() {
     for (until, counted) in [(16, [1, 1]), (15, [0, 0])] {
         let mut run = counting_walker_behind(Some(until));
         show(&mut run, (1..=15).map(|n| live(n, n * 100)));

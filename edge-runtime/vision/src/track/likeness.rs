@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_boxes_with_the_same_overlap_the_one_of_the_same_size_fits_better() {
+    fn box_of_same_size_fits_better_at_equal_overlap() {
         let a = boxed(0.0, 40.0, 80.0);
         // Both overlap by one half.
         let (moved, smaller) = (boxed(0.0, 40.0, 80.0), boxed(0.0, 20.0, 80.0));

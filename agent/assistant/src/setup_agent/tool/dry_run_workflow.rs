@@ -344,7 +344,7 @@ mod tests {
     use crate::proposal::snapshot::testing::{situation, status};
 
     #[test]
-    fn pipeline_is_tried_by_its_name_or_as_the_only_one_of_its_camera() {
+    fn pipeline_is_tried_by_name_or_as_only_one_of_its_camera() {
         let spec = |id: &str, camera: &str| -> PipelineSpec {
             serde_json::from_value(json!({"id": id, "source": camera, "workflow": {}})).unwrap()
         };

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn other_change_of_a_proposed_pipeline_is_refused_and_a_corrected_one_replaces_it() {
+    fn correction_replaces_proposal_and_other_change_is_refused() {
         let pipeline = PipelineId::new("hall").unwrap();
         let until = |text: &str| ProposedChange::Pause {
             pipeline: pipeline.clone(),
