@@ -1,4 +1,4 @@
-//! The archive: content by the name `collection/name`, with what is known of it.
+//! The archive: content by the name `collection/name`, with its metadata.
 //!
 //! Owns entries, the durable tier (files and records), the fast tiers (memory, memcached) and the
 //! object tier (S3). Owns queries, and the verbs that a command, a route or a tool calls.

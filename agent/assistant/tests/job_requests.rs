@@ -36,7 +36,7 @@ use scene::{REQUESTS, agrees, album, expected, now, write_scene};
 
 const KEY: &str = "sk-scripted-0123456789abcdefghij";
 
-/// For each of [`REQUESTS`] the same wish in other words, and the steps that a model proposes
+/// For each of [`REQUESTS`] the same request in other words, and the steps that a model proposes
 /// between the list and the album.
 const WISHES: [(&str, &str); 40] = [
     ("tidy FOLDER: one heap for every calendar date", "group day"),
@@ -168,7 +168,7 @@ fn add(steps: &mut Vec<Value>, name: &str, tool: &str, params: Value, key: &str)
     format!("${{{name}.{key}}}")
 }
 
-/// The plan that a model proposes for a wish.
+/// The plan that a model proposes for a request.
 fn proposal(folder: &str, chain: &str) -> Value {
     let mut steps = Vec::new();
     let listed = json!({"folder": "${inputs.folder}"});
@@ -418,7 +418,7 @@ async fn forty_wishes_are_planned_by_a_model_and_make_the_right_files() {
         );
         let mut plan = proposal(&bench.photos(), chain);
         slip(&mut plan, n);
-        // Every fifth wish meets a model that first proposes nonsense.
+        // For every fifth request the model first proposes an invalid plan.
         let nonsense = faulty.get(n / 5).filter(|_| n % 5 == 0);
         bench.plays(
             nonsense

@@ -1,4 +1,4 @@
-//! One picture file and what is known of it.
+//! One picture file and its metadata.
 
 use std::cmp::Ordering;
 use std::fs::{self, File};

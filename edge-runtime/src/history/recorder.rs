@@ -1,4 +1,4 @@
-//! The history of all sources: what pipelines write, and the thread that brings it to the disk.
+//! The history of all sources: what pipelines write, and the thread that writes it to the disk.
 //!
 //! Locks, in order: `flushing`, `state`. Only `flushing` is held while the disk is used.
 

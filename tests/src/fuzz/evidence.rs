@@ -83,7 +83,7 @@ fn check_chain(text: &str) {
             }
         }
     }
-    // A stored chain has at most twelve sources; a longer one was written by nobody.
+    // A stored chain has at most twelve sources; the program writes no longer one.
     chain.give_up("too long");
     assert!(matches!(chain.next(NOW), Step::Done(_)), "{chain:?}");
 }

@@ -1,4 +1,4 @@
-//! Jobs that enter files into the archive, and organise what is there.
+//! Jobs that enter files into the archive, and organise its entries.
 
 use std::fs;
 use std::time::Duration;

@@ -237,7 +237,7 @@ fn trial_measures_the_stages_of_a_deployed_watch() -> anyhow::Result<()> {
     };
     assert_eq!(stages(&alone["results"]), stages(&deployed));
     // A pipeline of another name needs no decoding of its own, and one that replaces this pipeline
-    // can't be told from it.
+    // looks like it.
     let beside = trial("second")?;
     ensure!(beside["others_s"] == 0.0, "{beside:#}");
     let instead = trial("watch")?;

@@ -2,7 +2,7 @@
 //!
 //! Most tests use the tiny CLIP of `tests/models`, whose two numbers are the bright and the dark
 //! share of a picture. The network of the package `mobilenet-v2-features` is not in the repository:
-//! `tests/tools/oidv4/run FOLDER` brings it, and `WATCHKEEPER_OIDV4=FOLDER` enables its tests.
+//! `tests/tools/oidv4/run FOLDER` fetches it, and `WATCHKEEPER_OIDV4=FOLDER` enables its tests.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! What `status` and `doctor` tell the operator of a box that works in part only.
+//! What `status` and `doctor` report to the operator of a box that works in part only.
 
 use std::time::SystemTime;
 

@@ -252,7 +252,7 @@ fn answers_calibrate_a_rule_and_narrow_it_after_a_yes() -> anyhow::Result<()> {
     })?;
     let few = reviews(&bench, &["narrow", "watch"])?;
     assert!(String::from_utf8(few.stdout)?.contains("0 answers are too few"));
-    // Nobody wants to hear of the left half of the street.
+    // The user wants no events of the left half of the street.
     for event in &began[..ANSWERS] {
         let bbox: Vec<f64> = serde_json::from_value(event["body"]["bbox"].clone())?;
         let answer = if bbox[0] + bbox[2] < 1.0 {

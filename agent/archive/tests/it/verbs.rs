@@ -161,7 +161,7 @@ async fn skip_cache_reads_the_disk_and_finds_its_damage() {
         (tier, std::fs::read(&blob).unwrap()),
         ("memory", b"wrong".to_vec())
     );
-    // The copy in memory brings the content back.
+    // The copy in memory restores the content.
     let repaired = archive.retrieve(&name("yard/a.jpg"), true).await.unwrap();
     assert_eq!(
         (repaired.tier, std::fs::read(&blob).unwrap()),

@@ -331,7 +331,7 @@ fn print(found: &Matches, out: &Output) {
     }
 }
 
-/// When it was seen, or else when it was archived, which is said then.
+/// When it was seen, or else when it was archived, and the output says so.
 fn local(entry: &Entry) -> String {
     let at = entry.moment().to_zoned(TimeZone::system());
     let known = match entry.metadata.time {

@@ -77,7 +77,7 @@ impl Jobs {
         self.create_from(plan, origin, output, Provenance::default())
     }
 
-    /// Creates a job for somebody else than a user of the command line, as [`Self::create`] does.
+    /// Creates a job with a given provenance, as [`Self::create`] does.
     ///
     /// # Errors
     /// Those of [`Self::create`].

@@ -1,4 +1,4 @@
-//! What is known of a job on disk: its state, progress and size.
+//! State, progress and size of a job on disk.
 
 use std::fs;
 use std::io;

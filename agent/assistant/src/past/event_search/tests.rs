@@ -166,7 +166,7 @@ fn search_filters_and_ends_before_the_range() {
     };
     let (found, pages) = search(people, 9_600, 0);
     let seqs: Vec<u64> = found.events.iter().map(|e| e.seq.0).collect();
-    // An event of the day before may go on in the range.
+    // An event of the day before may continue in the range.
     assert_eq!((seqs, pages), (vec![9_003, 9_006, 9_009], 20));
     assert!(!found.cut);
 }
