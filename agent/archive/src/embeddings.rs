@@ -33,7 +33,7 @@ const MAX_WHY: usize = 300;
 /// Result of a model for one content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EmbeddingOutcome {
-    /// Its embedding, at most 2,048 numbers, kept as bytes: only the direction matters.
+    /// Embedding of the content, at most 2,048 numbers, kept as bytes: only the direction matters.
     Vector(Vec<f32>),
     /// The model can't make one, and why.
     Refused(String),

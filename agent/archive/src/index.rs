@@ -28,7 +28,7 @@ pub(crate) struct BlobUse {
 
 /// Values that entries share, with the number of their uses.
 type Uses<K> = BTreeMap<K, u64>;
-/// The same for what is in memory once.
+/// Values that are in memory once, with the number of their uses.
 type Shared<T> = Uses<Arc<T>>;
 
 fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) {

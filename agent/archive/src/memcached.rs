@@ -152,7 +152,7 @@ impl MemcachedTier {
 
 /// Outcome of a request at one server.
 enum Asked {
-    /// Its connection was not free in time; it was not asked.
+    /// The server's connection was not free in time; the server was not asked.
     Busy,
     Answered(Result<Option<Bytes>, TierError>),
     Failed(String),

@@ -258,10 +258,10 @@ pub struct ToolOutput {
 /// Why a tool failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// It may succeed when it is repeated.
+    /// A repeated run of the tool may succeed.
     #[error("{0}")]
     Transient(String),
-    /// It fails again with the same parameters.
+    /// The tool fails again with the same parameters.
     #[error("{0}")]
     Permanent(String),
     #[error("cancelled")]

@@ -70,7 +70,7 @@ pub struct FoundObject {
 #[serde(deny_unknown_fields)]
 pub struct Tag {
     pub label: String,
-    /// Its share of all words, 0 to 1.
+    /// Share of the word among all words, 0 to 1.
     pub score: f64,
 }
 

@@ -238,9 +238,9 @@ impl Worker<'_> {
 
 enum Picture {
     Bytes(Vec<u8>),
-    /// It is never embedded, and why.
+    /// Why the picture is never embedded.
     TooLarge(String),
-    /// It can't be read for now, and why.
+    /// Why the picture can't be read for now.
     Unreadable(String),
     /// The runtime no longer keeps it; its entry is dropped.
     Gone,

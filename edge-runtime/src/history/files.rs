@@ -232,7 +232,7 @@ impl ChunkFiles {
         self.bytes.unwrap_or(0) + self.pictures.unwrap_or(0)
     }
 
-    /// Its files, or only its pictures.
+    /// Files of the chunk, or only its pictures.
     fn paths(&self, only_pictures: bool) -> impl Iterator<Item = PathBuf> {
         let chunk = self.bytes.filter(|_| !only_pictures);
         let chunk = chunk.map(|_| self.path.clone());

@@ -47,7 +47,7 @@ pub enum AssessError {
 /// An assessment in the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessed {
-    /// Its journal record, durable.
+    /// Journal record of the assessment, durable.
     pub event: Event,
     /// Whether this call added the record.
     pub is_new: bool,

@@ -18,7 +18,7 @@ pub struct TurnedRect {
 }
 
 impl TurnedRect {
-    /// Its corners, clockwise; without rotation the lower left one is first.
+    /// Corners of the rectangle, clockwise; without rotation the lower left one is first.
     pub fn corners(&self) -> [Point; 4] {
         let (sin, cos) = self.angle.to_radians().sin_cos();
         let (w, h) = (self.width / 2.0, self.height / 2.0);

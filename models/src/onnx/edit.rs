@@ -48,7 +48,7 @@ pub enum OnnxError {
 /// An operation of the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Its type; with the domain in front if that is not ONNX's own.
+    /// Type of the operation; with the domain in front if that is not ONNX's own.
     pub(super) op: String,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,

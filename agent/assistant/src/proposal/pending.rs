@@ -104,7 +104,7 @@ pub struct PendingProposal {
     pub id: String,
     /// Socket of its runtime.
     pub socket: String,
-    /// Its session; `None` for the commands of a user.
+    /// Session of the proposal; `None` for the commands of a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
     /// The request and its fingerprint.

@@ -38,7 +38,7 @@ pub struct TrialResult {
     /// Why it was not replayed on the last hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_replayed: Option<String>,
-    /// Its price; `None` if the runtime did not answer.
+    /// Price of the pipeline; `None` if the runtime did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceTag>,
     /// Remarks to read before a confirmation, one sentence each.

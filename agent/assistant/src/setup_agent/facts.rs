@@ -27,7 +27,7 @@ pub enum ToolFact {
     /// A workflow that compiled.
     Draft {
         workflow: Value,
-        /// Its text as the model wrote it; absent: it gave an object.
+        /// Text of the draft as the model wrote it; absent if the model gave an object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         /// Warnings of its check.

@@ -23,7 +23,7 @@ pub enum JobState {
     Interrupted,
     /// Queued by the agent; no state on disk.
     Waiting,
-    /// Its description or its log can't be read.
+    /// Description or log of the job can't be read.
     Damaged,
 }
 

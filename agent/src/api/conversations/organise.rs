@@ -22,7 +22,7 @@ use crate::jobs::{JobRequest, JobService};
 /// How long a job is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// It is on disk and queued.
+    /// Until the job is on disk and queued.
     Stored,
     Ended,
 }

@@ -33,7 +33,7 @@ const RETRY_CEILING: Duration = Duration::from_secs(4);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub key: CommandKey,
-    /// Its result, or why it failed.
+    /// Result of the operation, or why it failed.
     pub result: Result<Value, String>,
 }
 

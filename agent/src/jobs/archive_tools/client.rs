@@ -23,7 +23,7 @@ pub(super) enum ArchiveFailure {
     /// There is no such entry, or its media are gone.
     #[error("{0}")]
     Absent(String),
-    /// It would be refused again.
+    /// The request would be refused again.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]

@@ -1497,7 +1497,7 @@ fn shot_strategy() -> impl Strategy<Value = Shot> {
         })
 }
 
-/// The same shots for random spans of time.
+/// Shots, each for a random span of time.
 fn film() -> impl Strategy<Value = Vec<(Shot, u8)>> {
     proptest::collection::vec((shot_strategy(), 1u8..40), 1..20)
 }

@@ -25,7 +25,7 @@ const NOTE_OVERRIDES_UNREADABLE: &str = "deployed in place of its section in the
 struct Section<S> {
     /// Fingerprint of its last readable content.
     fingerprint: String,
-    /// Its content; `None` if it can't be read or is gone.
+    /// Content of the section; `None` if it can't be read or is gone.
     spec: Option<S>,
     /// Whether a deployment overrides it.
     is_replaced: bool,

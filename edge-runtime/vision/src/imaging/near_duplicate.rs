@@ -44,7 +44,7 @@ impl Thumbnail {
         Self { pixels }
     }
 
-    /// Its pixels. A damaged file of a saved state is a black picture.
+    /// Pixels of the thumbnail. A damaged file of a saved state is a black picture.
     fn picture(&self) -> GrayImage {
         let pixels = GrayImage::from_raw(SIDE, SIDE, self.pixels.clone());
         pixels.unwrap_or_else(|| GrayImage::from_pixel(SIDE, SIDE, Luma([0])))
