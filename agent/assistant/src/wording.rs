@@ -58,7 +58,7 @@ pub(crate) fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn
     });
 }
 
-/// Says that no `what` has this name, and names the nearest one or all.
+/// Formats the refusal of a name that no `what` has, with the nearest one or all.
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let hint = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),

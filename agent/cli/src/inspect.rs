@@ -181,8 +181,8 @@ fn check_runtime(config: &Config, findings: &mut Findings) {
     }
 }
 
-/// Says which of the agent's blueprints name a model that is refused. A folder that this user may
-/// not read is left out.
+/// Lists the agent's blueprints that name a refused model. A folder that this user may not read is
+/// left out.
 fn refused_blueprints(config: &Config) -> Vec<String> {
     let store = BlueprintStore::new(&config.state_dir.join(TRACE_FOLDER));
     let all = store.list().map(|(all, _)| all).unwrap_or_default();

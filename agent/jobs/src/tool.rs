@@ -227,7 +227,8 @@ impl ToolSpec {
 /// Values of a call or a result, by name.
 pub type Values = Map<String, Value>;
 
-/// Says the values of a call in one line, without pictures and names: `camera gate, hour is 6-12`.
+/// Formats the values of a call in one line, without pictures and names:
+/// `camera gate, hour is 6-12`.
 pub(crate) fn in_words(params: &Values) -> String {
     let said = params.iter().filter_map(|(name, value)| match value {
         _ if ["file", "folder", "name", "title"].contains(&name.as_str()) => None,

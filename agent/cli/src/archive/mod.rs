@@ -235,7 +235,7 @@ fn continued(query: &Query, after: Option<EntryName>, limit: Option<usize>) -> O
     })
 }
 
-/// Says how many pictures an answer by likeness leaves out, because they still wait.
+/// Notes how many pictures an answer by likeness leaves out, because they still wait.
 async fn note_waiting(client: &AgentClient, out: &Output) -> Result<(), Failure> {
     let stats: Stats = client.get("archive/stats").await?;
     match stats.embeddings.map_or(0, |embeddings| embeddings.waiting) {
