@@ -54,7 +54,6 @@ fn rgb() -> String {
     "rgb".to_owned()
 }
 
-/// Returns whether a folder is a package.
 pub fn is_package(folder: &Path) -> bool {
     folder.join(CONFIG).is_file() && folder.join(WEIGHTS).is_file()
 }

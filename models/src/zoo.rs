@@ -129,7 +129,6 @@ impl Zoo {
         &self.problems
     }
 
-    /// Returns the manifest of this name.
     pub fn manifest(&self, name: &str) -> Option<&Arc<Manifest>> {
         self.entries.get(name)
     }

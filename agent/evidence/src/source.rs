@@ -8,7 +8,6 @@ use watchkeeper_contract::time::Wall;
 /// Longest note of a link in characters.
 const MAX_NOTE: usize = 300;
 
-/// Answer of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SourceAnswer {

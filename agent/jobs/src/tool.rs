@@ -333,7 +333,6 @@ impl Toolbox {
         Self(tools)
     }
 
-    /// Adds a tool.
     pub fn add(&mut self, tool: Arc<dyn Tool>) {
         self.0.push(tool);
     }

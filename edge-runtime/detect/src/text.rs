@@ -138,7 +138,6 @@ pub enum TokenizerError {
     Load(#[from] LoadError),
 }
 
-/// The signature of a text network.
 pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signature<'a> {
     let axes = vec![Some(1), Some(text.context as usize)];
     let wanted = |name: Option<String>| Wanted {

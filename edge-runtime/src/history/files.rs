@@ -40,7 +40,6 @@ pub(super) fn path_of(folder: &Path, start_ms: i64, number: u64, source: &Source
     folder.join(format!("{start_ms:015}-{number}-{source}.{DETECTIONS}"))
 }
 
-/// Path of the pictures of a chunk.
 pub(super) fn pictures_of(chunk: &Path) -> PathBuf {
     chunk.with_extension(PICTURES)
 }

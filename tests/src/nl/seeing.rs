@@ -179,7 +179,6 @@ impl Between {
         }
     }
 
-    /// Returns the camera that a picture is of.
     fn camera_of(&self, picture: &[u8]) -> Option<String> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shown.iter().rev().find(|(known, _)| known == picture);

@@ -15,7 +15,6 @@ use super::scene::Scene;
 /// Supported version of the format.
 const VERSION: u64 = 1;
 
-/// File of tasks.
 #[derive(Debug, Clone)]
 pub struct TaskFile {
     /// Shares that a release has to reach.

@@ -421,7 +421,6 @@ enum WriteTarget {
     Any,
 }
 
-/// Changes the owner of `path` to that of `folder`.
 fn change_owner(path: &Path, folder: &Path) -> io::Result<()> {
     let (mine, wanted) = (fs::metadata(path)?, fs::metadata(folder)?);
     match mine.uid() == wanted.uid() {

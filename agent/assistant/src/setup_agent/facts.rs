@@ -95,7 +95,6 @@ pub struct ModelWords {
     pub not_possible: Vec<String>,
 }
 
-/// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {

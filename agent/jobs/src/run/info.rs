@@ -52,7 +52,6 @@ impl Provenance {
     }
 }
 
-/// One run of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledRun {
     /// Name of the schedule.

@@ -11,7 +11,6 @@ use super::execution::Ended;
 use super::folder::{JobFolder, LOG};
 use super::log::{JobLog, LogLine, LogRecord};
 
-/// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {

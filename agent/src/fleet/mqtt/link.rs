@@ -40,7 +40,6 @@ const PACKET_OVERHEAD: usize = 4096;
 /// Origin of a publication, returned with its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token {
-    /// An entry of the outbox.
     Entry(OutboxId),
     /// A retained topic, by its ticket.
     Retained(u64),

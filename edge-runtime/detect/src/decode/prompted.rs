@@ -17,7 +17,6 @@ const FEATURES: &str = "features";
 /// ambiguous one.
 const AMBIGUOUS_MASKS: usize = 4;
 
-/// The mask of one prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptedMask {
     pub mask: Bitmap,

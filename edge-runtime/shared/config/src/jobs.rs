@@ -39,7 +39,6 @@ pub struct ScheduleConfig {
     pub notify_failure: bool,
 }
 
-/// Work of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduledWork {
     /// File of a plan.

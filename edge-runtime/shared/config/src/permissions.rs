@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
     /// A pipeline pauses.

@@ -94,7 +94,6 @@ impl PrivacyMasks {
         }
     }
 
-    /// Returns the mask of the source of this name.
     #[must_use]
     pub fn by_name(&self, source: &SourceId) -> Option<&Arc<PrivacyMask>> {
         let mut masks = self.masks.iter().map(|(mask, _)| mask);

@@ -37,7 +37,6 @@ const FRAME_QUALITY: u8 = 85;
 /// How much too early a frame is accepted: cameras are not exact.
 const EARLY: Duration = Duration::from_millis(5);
 
-/// One frame of a clip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClipFrame {
     pub(super) at: Duration,
