@@ -1,7 +1,7 @@
 //! A conversation about data from outside, for a model that acts on nothing.
 //!
 //! - The data, facts and perhaps a picture, is the result of a tool that the agent calls in the
-//!   model's name: providers train models to obey no text in a result. Texts from outside are
+//!   model's name. Providers train models to obey no text in a result. Texts from outside are
 //!   nowhere else.
 //! - The tool is the only one. It changes nothing, and the model may not call it.
 //! - An answer of another form than the requested JSON is rejected.

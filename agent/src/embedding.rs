@@ -1,8 +1,8 @@
 //! Embeddings of pictures and texts, which a network of the runtime computes.
 //!
-//! - A vector has length 1 and names its model and the digest of it, which the runtime makes of the
-//!   model's files and manifest; only those of the same digest are compared. A model without a
-//!   digest is refused, and so is an answer during which the digest changed.
+//! - A vector has length 1 and names its model and the digest of it. The runtime makes the digest
+//!   of the model's files and manifest; only vectors of the same digest are compared. A model
+//!   without a digest is refused, and so is an answer during which the digest changed.
 //! - The model is the configured one, or else an installed one: one that reads texts too first.
 //! - Pictures are embedded upright, as their EXIF orientation says.
 //!
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_step_is_no_absence_and_an_embedding_of_zeros_is_refused() {
+    fn failed_step_is_no_absence_and_zero_embedding_is_refused() {
         let of = |answer: Value| vector_of(&serde_json::from_value(answer).unwrap());
         let failed = json!({"results": [{"embedding": null}],
             "failed": [{"step": "embed", "message": "no memory"}]});

@@ -1,25 +1,17 @@
 //! The daemon `watchkeeper-agent`: carries events from the runtime's journal to users and fleets,
 //! and commands back.
 //!
-//! - [`run`]: the event loop that connects the parts below.
+//! - [`run`]: the event loop that connects the parts. [`status`]: the agent's own state.
 //! - [`fleet`]: the MQTT session, the outbox, commands. [`notify`]: notification channels.
-//! - [`review_links`]: links of notifications that answer a review.
+//! - [`review_links`]: links that answer a review. [`heartbeat`]: checks of the box.
 //! - [`connectors`]: effects that workflows request outside the box.
-//! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
-//!   box.
+//! - [`second_opinion`]: a language model judges escalated events. [`evidence`]: chains of sources.
+//! - [`references`]: pictures that chains compare with. [`embedding`]: embeddings by the runtime.
 //! - [`archive`]: what the agent's archive ingests, and events that enter by themselves.
-//! - [`evidence`]: chains of sources that decide about events. [`references`]: pictures that they
-//!   compare with. [`embedding`]: embeddings of pictures and texts, by the runtime.
 //! - [`jobs`]: plans that organise pictures, submitted or due by a schedule.
-//! - [`agent_socket`]: HTTP over the socket of that API.
-//! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
-//!   state.
-//!
-//! Invariants:
-//! - Only this crate knows MQTT.
-//! - It never touches a pixel, and depends on the runtime's contract, not on its code.
-//!
-//! Not here: requests in plain words (`watchkeeper-assistant`), command line (`watchkeeper-cli`).
+//! - [`api`]: HTTP for programs: conversations, proposals, costs. [`agent_socket`]: its socket.
+//! - Only this crate knows MQTT. It never touches a pixel, and uses the runtime's contract only.
+//! - Not here: requests in plain words (`watchkeeper-assistant`), command line (`watchkeeper-cli`).
 
 pub mod agent_socket;
 pub mod api;

@@ -1,7 +1,7 @@
 //! The program `watchkeeper-agent`: arguments, configuration, parts, run, exit code.
 //!
-//! - It is linked twice: as a separate program for the tests of this crate, and into `watchkeeper`,
-//!   which runs it when it is called by [`NAME`].
+//! - It is linked twice. One is a separate program for the tests of this crate; the other is
+//!   `watchkeeper`, which runs it when it is called by [`NAME`].
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;

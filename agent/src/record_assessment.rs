@@ -25,7 +25,7 @@ pub(crate) enum SendEnd {
     Recorded,
     /// The journal no longer has the event, or it can't be assessed.
     EventGone,
-    /// The same request would be refused again. Another version of the runtime may take it.
+    /// The request would be refused again. Another version of the runtime may take it.
     Refused,
 }
 

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn link_is_valid_for_its_event_until_it_expires_and_over_a_restart() {
+    fn link_is_valid_until_expiry_also_after_restart() {
         let state = tempfile::tempdir().unwrap();
         let event = example::example_event();
         let token = token(&links(state.path()), &event);

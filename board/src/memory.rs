@@ -16,8 +16,8 @@ pub fn limit(root: &Path) -> Option<u64> {
     total(root).into_iter().chain(groups).min()
 }
 
-/// Returns freed memory to the kernel. The allocator keeps most of what many threads have freed:
-/// 60 pipelines took 308 MB, and 233 MB of it stayed without this call, 62 MB with it.
+/// Returns freed memory to the kernel. The allocator keeps most of what many threads have freed. 60
+/// pipelines took 308 MB, and 233 MB of it stayed without this call, 62 MB with it.
 pub fn release_freed() {
     kernel::trim_heap();
 }

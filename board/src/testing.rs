@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use crate::reading::{Load, Power, Reading, Sensed, Temperature, Throttling};
 use crate::units::{Celsius, Milliwatts, Percent};
 
-/// A reading at `at` of a board that is 40 °C warm and takes 5 W without load, and is 50 °C warm
-/// and takes 15 W at a load of 100 percent.
+/// A reading at `at` of a board. It is 40 °C warm and takes 5 W without load. At a load of 100
+/// percent it is 50 °C warm and takes 15 W.
 pub(crate) fn reading(at: Duration, load: f64) -> Reading {
     Reading {
         at,

@@ -1,21 +1,18 @@
-//! Measures parts of the pixel path, each alone: decoding a clip, running a network, masking
-//! frames, and looking for dark ones.
+//! Measures parts of the pixel path, each alone. Prints one JSON object with the processor time
+//! (all threads, user and system) and the wall time, without start, loading and warm-up.
 //!
 //! - `bench-parts decode CLIP` decodes to a sink that discards the pictures.
 //! - `bench-parts model MODEL BACKEND RUNS` runs one tensor through the network with the daemon's
-//!   back end and threads, without pre- or post-processing, and measures its loading by itself.
+//!   back end and threads, without pre- or post-processing. Loading is measured by itself.
 //!   `trt` takes a state folder too, with `lib/libwk_trt.so` in it; engines are kept there.
-//! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
-//!   pixelated, and the same picture as a whole.
-//! - `bench-parts scale WIDTH HEIGHT RUNS` makes the tensor of YOLOX-nano from an I420 picture, and
-//!   scales its three planes to the same size by the crate `fast_image_resize`, in turns.
+//! - `bench-parts mask WIDTH HEIGHT RUNS` masks a fifth of an I420 picture and the whole, black and
+//!   pixelated.
+//! - `bench-parts scale WIDTH HEIGHT RUNS` makes the tensor of YOLOX-nano from an I420 picture. In
+//!   turns, the crate `fast_image_resize` scales its three planes to the same size.
 //! - `bench-parts thumbnail CLIP` makes the small pictures of the detection history of each frame.
 //! - `bench-parts light WIDTH HEIGHT RUNS` decides on the night gain of a light I420 picture.
 //! - `bench-parts draw WIDTH HEIGHT BOXES RUNS` draws a zone, a line, and tinted boxes with labels
-//!   on a picture, and only the labels, and only the tints.
-//!
-//! Prints one JSON object with the processor time (all threads, user and system) and the wall time
-//! of that part, without start, loading and warm-up. See `tests/tools/bench/run`.
+//!   on a picture. It also draws only the labels, and only the tints. See `tests/tools/bench/run`.
 
 use std::path::Path;
 use std::sync::Arc;

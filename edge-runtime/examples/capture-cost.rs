@@ -5,8 +5,8 @@
 //!
 //! Both take the pictures as YUYV and copy each once, since a driver has few buffers. `converted`
 //! adds the conversion to I420 by GStreamer, as the runtime wants pictures. All take turns, three
-//! each. Prints one JSON object with the processor time of this process for a picture in ms (all
-//! threads, user and system; medians), without start and warm-up.
+//! each. Prints one JSON object with the processor time of this process for a picture in ms,
+//! without start and warm-up. Times are of all threads, user and system, as medians.
 
 use std::hint::black_box;
 

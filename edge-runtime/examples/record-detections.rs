@@ -14,7 +14,7 @@ use watchkeeper_detect::{DetectParams, DetectorPool, OpenRequest, RawDetection};
 use watchkeeper_runtime::capture::mailbox::Recv;
 use watchkeeper_runtime::capture::source::{Deps, Source};
 
-/// Frames per second of a clip that does not tell.
+/// Frames per second of a clip that does not state them.
 const USUAL_FPS: f64 = 25.0;
 const FRAME_TIMEOUT: Duration = Duration::from_secs(60);
 

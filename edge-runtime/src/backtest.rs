@@ -471,7 +471,7 @@ mod tests {
 
     proptest! {
         /// At a steady pace all of the history is replayed, or the last replay takes over a quarter
-        /// of the time; no replay exceeds the time.
+        /// of the time. No replay exceeds the time.
         #[test]
         fn newest_part_grows_while_the_time_suffices(
             whole_ms in 1_000i64..86_400_000, ms_an_hour in 0.001f64..20_000.0,

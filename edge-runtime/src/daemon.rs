@@ -3,7 +3,7 @@
 //! - A request to stop is honoured from the first part on, and always ends the process orderly.
 //! - `READY` is sent when the last part is up.
 //! - The watchdog is fed only after a turn that took the common locks.
-//! - A full or read-only disk does not keep the daemon from watching: the journal opens when the
+//! - A full or read-only disk does not keep the daemon from watching. The journal opens when the
 //!   disk accepts writes, and events wait in the recorder.
 //! - The stop mirrors the start: pipelines end before the recorder, it before the journal.
 

@@ -1,23 +1,18 @@
 //! The runtime: capture, inference, workflows, rules, journal, and the API on a Unix socket.
 //!
-//! In the order of a frame's path:
-//!
 //! - [`capture`]: sources that deliver frames, one state machine each
 //! - [`pipeline`]: detector, workflow, visits and rules for each frame
 //! - [`media`]: annotated videos and the preview window
 //! - [`journal`]: durable events, and the pipelines to run after a restart
 //! - [`coverage`]: when each pipeline watched, and what it could report
-//! - [`load`]: how much work the box does while it is hot
+//! - [`load`]: how much work the box does while it is hot; [`board`]: its sensors
 //! - [`history`]: what detectors reported in the last day. [`backtest`]: replays a pipeline on it
-//! - [`board`]: what the sensors of the board read
 //! - [`effects`]: what workflows want done outside, kept until the agent has executed it
 //! - [`server`]: HTTP over the Unix socket; [`api`]: its answers; [`metrics`]: counters
-//! - [`image_run`]: a workflow on still pictures, [`camera_trial`]: detectors compared on a camera;
-//!   both without the daemon
+//! - Without the daemon: [`image_run`], a workflow on pictures; [`camera_trial`] of detectors
 //! - [`daemon`]: start and stop; [`guard`]: protection against crash loops; [`boot`]; [`clock`];
 //!   [`thread`]
-//!
-//! GStreamer types stay inside [`capture`] and [`media`]. Past detection, pixels are only read.
+//! - GStreamer types stay inside [`capture`] and [`media`]. Past detection, pixels are only read.
 
 pub mod api;
 pub mod backtest;

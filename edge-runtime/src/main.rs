@@ -46,12 +46,12 @@ enum Command {
     /// `watchkeeper cameras tune`
     CameraTrial(camera_trial::Request),
     /// Open a model as a pipeline would, with limits of memory; called by `watchkeeper models add`,
-    /// and by the runtime before it loads a file for the first time
+    /// and by the runtime before a first load
     ModelCheck(daemon::ModelCheck),
     /// Print the back ends of this box as JSON; called by `watchkeeper backends`
     Backends(model_queries::Backends),
     /// Measure a model on the back ends of this box and print a report as JSON; called by
-    /// `watchkeeper models bench`, and by the runtime to choose a back end
+    /// `watchkeeper models bench` and by the runtime
     ModelBench(model_queries::ModelBenchRequest),
     /// Make the network of int8 of a model by frames of a source and print a report as JSON; called
     /// by `watchkeeper models calibrate`

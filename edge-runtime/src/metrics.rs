@@ -70,7 +70,6 @@ impl Default for Metrics {
     }
 }
 
-/// Registers `metric` and returns it.
 fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
     registry.register(name, help, metric.clone());
     metric
@@ -239,7 +238,6 @@ impl Metrics {
             .observe(time.as_secs_f64());
     }
 
-    /// Counts an event.
     pub fn count_event(
         &self,
         Decision {

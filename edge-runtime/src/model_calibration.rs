@@ -2,7 +2,7 @@
 //! prints a report as JSON.
 //!
 //! - Frames are taken as for a camera trial, but all that were asked for, and every picture of a
-//!   folder; a privacy mask of the configuration applies.
+//!   folder. A privacy mask of the configuration applies.
 //! - Called by `watchkeeper models calibrate`.
 
 use std::process::ExitCode;

@@ -1,21 +1,17 @@
-//! One download, without the network: which bytes to request, what to do with them, when the file
-//! is good.
+//! One download, without network: which bytes to request, and when the file is good.
 //!
 //! ```text
 //! open ── rest() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── check() ── place_all()
 //! ```
 //!
 //! - Bytes go to `NAME.onnx.part`. It is kept when the connection breaks and continued next time;
-//!   a part that no later attempt can continue is removed.
+//!   a part that no later attempt can continue is removed. One process at a time writes a part.
 //! - Only bytes of the same file are continued: the checksum proves it afterwards, or the server's
 //!   validator beforehand if no checksum is known.
-//! - One process at a time writes a part.
-//! - The final name appears by rename, after size and checksum were right and the bytes were
-//!   synced.
+//! - The final name appears by rename, after size and checksum were right and bytes were synced.
 //! - Never more is written than the stated size, or [`MAX_BYTES`] if none is stated.
-//! - A file of unknown checksum is placed only if the caller trusts it; its sum is recorded so that
-//!   a later change is noticed.
-//! - The files of one model get their names together ([`place_all`]).
+//! - A file of unknown checksum is placed only if the caller trusts it. Its sum is recorded, so a
+//!   later change is noticed. The files of one model get their names together ([`place_all`]).
 
 mod error;
 mod package;

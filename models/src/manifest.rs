@@ -98,8 +98,9 @@ pub enum Fill {
     End,
 }
 
-/// The network of a reader that finds lines of text: for each of its pixels, the likelihood of text
-/// (Liao et al., "Real-time Scene Text Detection with Differentiable Binarization", AAAI 2020).
+/// The network of a reader that finds lines of text. It gives the likelihood of text for each of
+/// its pixels (Liao et al., "Real-time Scene Text Detection with Differentiable Binarization", AAAI
+/// 2020).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineNetwork {
     pub part: Part,
@@ -123,7 +124,7 @@ pub struct LineNetwork {
 /// The network that makes masks of a prompt.
 ///
 /// It takes the first network's outputs under their names, and `point_coords`, `point_labels`,
-/// `mask_input` and `has_mask_input`; it returns masks and their quality (Kirillov et al., "Segment
+/// `mask_input` and `has_mask_input`. It returns masks and their quality (Kirillov et al., "Segment
 /// Anything", 2023; Ravi et al., "SAM 2", 2024).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaskNetwork {

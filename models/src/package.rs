@@ -17,7 +17,7 @@ use crate::raw::{MAX_FILE, ManifestError, read_small};
 const WEIGHTS: &str = "weights.onnx";
 /// Kind of the network.
 const CONFIG: &str = "model_config.json";
-/// Its input, and the processing of its outputs.
+/// Input of the network, and the processing of its outputs.
 const INFERENCE: &str = "inference_config.json";
 /// Class names, one a line.
 const CLASSES: &str = "class_names.txt";
@@ -54,7 +54,6 @@ fn rgb() -> String {
     "rgb".to_owned()
 }
 
-/// Returns whether a folder is a package.
 pub fn is_package(folder: &Path) -> bool {
     folder.join(CONFIG).is_file() && folder.join(WEIGHTS).is_file()
 }

@@ -1,8 +1,8 @@
 //! The zoo: built-in manifests and those of users in a models folder, with the files that are here.
 //!
-//! A models folder holds for a model `NAME`: `NAME.onnx`, its checksum in `NAME.onnx.sha256` (the
-//! format of `sha256sum`), `NAME.toml` when the model is the user's own, and the files that the
-//! manifest names besides, such as a vocabulary.
+//! A models folder holds for a model `NAME`: `NAME.onnx`, and its checksum in `NAME.onnx.sha256`
+//! (the format of `sha256sum`). It holds `NAME.toml` when the model is the user's own, and further
+//! files that the manifest names, such as a vocabulary.
 //!
 //! - A name means one manifest: the user's own before a built-in one, that of an earlier folder
 //!   before that of a later one. New files are stored in the first folder.
@@ -129,7 +129,6 @@ impl Zoo {
         &self.problems
     }
 
-    /// Returns the manifest of this name.
     pub fn manifest(&self, name: &str) -> Option<&Arc<Manifest>> {
         self.entries.get(name)
     }
@@ -148,8 +147,8 @@ impl Zoo {
             .or_else(|| self.dirs.first().map(file))
     }
 
-    /// Finds manifest and file: by name in the zoo, by a manifest beside the file (`model.toml` for
-    /// `model.onnx`), by the checksum of a known export, or in the folder of a package.
+    /// Finds manifest and file by name in the zoo, or by a manifest beside the file (`model.toml`
+    /// for `model.onnx`). Else by the checksum of a known export, or in the folder of a package.
     ///
     /// # Errors
     /// [`ZooError`], one sentence with the remedy.

@@ -17,7 +17,6 @@ use crate::scene::LONG;
 /// Source of the pipelines.
 pub const SOURCE: &str = "road";
 
-/// Events of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RuleEvents {
     /// In the first half, by the backtest.

@@ -161,7 +161,6 @@ impl Net {
         output
     }
 
-    /// Returns the file.
     pub fn file(&self, outputs: &[i32]) -> Vec<u8> {
         let codes = CODES.map(|code| vec![(3, Value::Int(code))]);
         let graph = vec![

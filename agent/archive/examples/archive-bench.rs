@@ -1,18 +1,17 @@
-//! Benchmark of queries over many entries, compared with a linear scan in memory and SQLite with
-//! indices.
+//! Benchmark of queries over many entries, against a scan in memory and SQLite with indices.
 //!
 //!     cargo run --release -p watchkeeper-archive --example archive-bench [ENTRIES [NUMBERS]]
 //!
-//! - It fills an archive in a temporary folder with ENTRIES (default 100,000, one a minute), each
-//!   with an embedding of NUMBERS (default 640) numbers, and asks each query ten times.
+//! - It fills an archive in a temporary folder with ENTRIES (default 100,000, one a minute). Each
+//!   entry has an embedding of NUMBERS (default 640) numbers. It asks each query ten times.
 //! - The scan looks at the same entries in memory: the least that a search without an index does.
 //! - SQLite has the same columns and records, with indices of name, of time, of event, and of
 //!   class, camera and time. It has no likeness. All three return the records of the newest 100,
 //!   and count what matches.
 //! - It prints medians of processor time, which a busy machine does not change much. A query keeps
 //!   one core busy.
-//! - It prints the memory of the archive alone, before the others have their copies: resident
-//!   memory after the fill and after the first query by likeness.
+//! - It prints the memory of the archive alone, before the others have their copies. This is
+//!   resident memory after the fill and after the first query by likeness.
 //! - At last it changes embeddings, alone and during queries by likeness: how long a change waits.
 #![allow(clippy::print_stdout, reason = "a command's output")]
 

@@ -4,7 +4,7 @@
 //! - Reads are cache-aside: memory, memcached, disk. A damaged file is replaced by the copy of any
 //!   other tier.
 //! - A tier that fails costs its timeout once, then it is marked down. It never fails a verb.
-//! - Whatever blocks runs on blocking threads.
+//! - Blocking work runs on blocking threads.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -224,7 +224,7 @@ impl Archive {
         self.blocking(|durable| Ok(durable.cursor()?)).await
     }
 
-    /// Returns what is known of an entry.
+    /// Returns the metadata of an entry.
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`] if there is none of that name.
@@ -239,8 +239,8 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`] and [`ArchiveError::Damaged`], or if the disk can't be read.
-    /// [`ArchiveError::Source`] if it is replaced faster than it can be read, or if it is damaged
-    /// and a tier that may have a copy does not answer.
+    /// [`ArchiveError::Source`] if the content is replaced faster than it can be read. Also if it
+    /// is damaged and a tier that may have a copy does not answer.
     pub async fn retrieve(
         &self,
         name: &EntryName,
@@ -294,7 +294,7 @@ impl Archive {
         found("durable", body)
     }
 
-    /// Brings a damaged or missing content back from another tier.
+    /// Restores a damaged or missing content from another tier.
     async fn retrieve_copy(&self, entry: Entry) -> Result<Retrieved, ArchiveError> {
         count(&self.0.durable_counts.invalid);
         tracing::error!(name = %entry.name, "archive: a content is damaged or missing");
@@ -321,7 +321,7 @@ impl Archive {
         self.blocking(read).await
     }
 
-    /// Brings a content back from the first tier with a copy, and names that tier; `None` if all
+    /// Restores a content from the first tier with a copy, and names that tier; `None` if all
     /// answer that they have none.
     ///
     /// # Errors
@@ -407,8 +407,8 @@ impl Archive {
             .await
     }
 
-    /// Answers a query in plain words; `now` is the time of the box, with its zone, and `cameras`
-    /// are the names that cameras have beside their IDs.
+    /// Answers a query in plain words. `now` is the time of the box, with its zone; `cameras` are
+    /// the names that cameras have beside their IDs.
     ///
     /// # Errors
     /// If the words are too many, none is understood, or one is not and nothing is named beside it.
@@ -464,7 +464,7 @@ impl Archive {
     }
 }
 
-/// Estimates the time to bring back a content that was just written.
+/// Estimates the time to read a content that was just written.
 fn estimated_cost(bytes: u64) -> Duration {
     Duration::from_nanos(500_000_u64.saturating_add(bytes.saturating_mul(10)))
 }

@@ -171,8 +171,8 @@ impl Copies {
 }
 
 /// Asks a tier for a content and checks it; `None` if the tier has none. Errors are counted. A copy
-/// that is not what was stored is one, and stays: the fill of a fast tier replaces it, and in the
-/// object tier the answer of a proxy may only look like it.
+/// that differs from what was stored is an error, and stays. The fill of a fast tier replaces it;
+/// in the object tier a proxy's answer may only look like it.
 pub(crate) async fn get_checked(
     tier: &dyn Tier,
     counts: &TierCounts,

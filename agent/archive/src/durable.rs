@@ -7,8 +7,8 @@
 //!   Nor is it at a later start, until the folder has no file without an entry.
 //! - After a failed sync the change is seen, in the records and the index, and its files stay: a
 //!   restart may undo it.
-//! - Changes are made one at a time. Reading a record or a file waits for none of them; a sum, a
-//!   selection or the fill of fast tiers waits for a change, and for no sync.
+//! - Changes are made one at a time. Reading a record or a file waits for none of them. A sum, a
+//!   selection or the fill of fast tiers waits for a change, but for no sync.
 
 use std::fs::File;
 use std::path::Path;
@@ -268,9 +268,8 @@ impl Durable {
     ) -> Result<Removed, Uncommitted> {
         gone.iter()
             .for_each(|name| on_disk::delete_entry(&mut batch, name));
-        // Contents that lose their last entry are known only after the changes; these are made on
-        // the index, which no reader may see before the commit. So the lock is held over the
-        // commit.
+        // Contents that lose their last entry are known only after the changes are made on the
+        // index. No reader may see them there before the commit, so the lock is held over it.
         let mut index = self.index();
         let changed = gone.iter().chain(put.iter().map(|entry| &entry.name));
         let before = changed.filter_map(|name| index.slot(name).cloned());
@@ -336,7 +335,7 @@ impl Durable {
         Ok(entry.filter(|entry| entry.number == slot.number))
     }
 
-    /// Returns whether a scan of all entries takes less time than reads of so many: one record by
+    /// Returns whether a scan of all entries takes less time than reads of so many. One record by
     /// itself takes about three times as long as one of a page.
     pub(crate) fn are_most(&self, slots: usize) -> bool {
         let totals = self.index().totals();

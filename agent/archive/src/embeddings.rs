@@ -3,8 +3,8 @@
 //! - One embedding for each content, by its SHA-256: entries that share a content share it.
 //! - It names the digest of its model; only embeddings of one digest are compared. A new model's
 //!   replaces it.
-//! - A picture without one waits. What waits is found by comparing entries and embeddings, so a
-//!   crash loses nothing; the queue is a list of names, no longer than that of the entries.
+//! - A picture without one waits. Pictures that wait are found by comparing entries and embeddings,
+//!   so a crash loses nothing. The queue is a list of names, no longer than that of the entries.
 //! - A picture that the model refuses is recorded with the reason, and asked again of another
 //!   model only. One that can't be read has no record: it waits again once it is repaired, and each
 //!   time that the queue is made.
@@ -33,7 +33,7 @@ const MAX_WHY: usize = 300;
 /// Result of a model for one content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EmbeddingOutcome {
-    /// Its embedding, at most 2,048 numbers, kept as bytes: only the direction matters.
+    /// Embedding of the content, at most 2,048 numbers, kept as bytes: only the direction matters.
     Vector(Vec<f32>),
     /// The model can't make one, and why.
     Refused(String),

@@ -1,4 +1,4 @@
-//! Entries: what is known of one content.
+//! Entries: the metadata of one content.
 //!
 //! - Metadata is bounded and one line each: it comes from cameras, files and callers.
 //! - A reference names media that the runtime keeps; its content is not in the archive.
@@ -35,7 +35,7 @@ pub enum Retention {
     /// Until its time to live has passed, or room is needed: the oldest first.
     #[default]
     Normal,
-    /// Until somebody lifts the protection: never evicted, expired or destroyed.
+    /// Never evicted, expired or destroyed until a user lifts the protection.
     Protected,
 }
 

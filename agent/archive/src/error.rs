@@ -91,7 +91,7 @@ impl ArchiveError {
 pub(crate) enum Uncommitted {
     /// Nothing of it is in the store.
     Untouched(StoreError),
-    /// It is in the store and the index, but not synced: a restart may find it or not.
+    /// The change is in the store and the index, but not synced: a restart may find it or not.
     Unsynced(StoreError),
 }
 

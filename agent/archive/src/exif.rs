@@ -11,7 +11,7 @@ const EXIF_BYTES: u64 = 1 << 20;
 /// Bytes of a WebP that are searched for its metadata, which stand behind the pixels.
 const WEBP_BYTES: u64 = 64 << 20;
 
-/// Adds what a picture file says of itself, where the caller did not; `now` is the time of the box.
+/// Adds the EXIF data of a picture file, where the caller gave none; `now` is the time of the box.
 pub(crate) fn add_exif(metadata: &mut Metadata, sealed: &Sealed, now: &Zoned) {
     let mut at = None;
     if metadata.exif.is_none() {
@@ -29,7 +29,7 @@ pub(crate) fn add_exif(metadata: &mut Metadata, sealed: &Sealed, now: &Zoned) {
     }
 }
 
-/// Reads what a picture says of itself, and the instant of its time where it names its offset.
+/// Reads the EXIF data of a picture, and the instant of its time where it names its offset.
 fn read(sealed: &Sealed) -> Option<(Exif, Option<Timestamp>)> {
     let mut head = sealed.first_bytes(EXIF_BYTES);
     let is_webp = head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn exif_time_has_its_offset_or_that_of_the_box_and_is_never_still_to_come() {
+    fn exif_time_has_an_offset_and_is_never_in_the_future() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobFolder::open(folder.path()).unwrap();
         let noon: DateTime = "2026-11-25T12:00".parse().unwrap();

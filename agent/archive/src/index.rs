@@ -1,6 +1,6 @@
 //! What is stored, in memory: names, sizes, order, uses of contents, and what queries ask. Sans-IO.
 //!
-//! - It holds what the records do: it is made from them at each start, and a change is applied to
+//! - It holds what the records hold, from which it is made at each start. A change is applied to
 //!   both or to none, also where making it durable fails.
 //! - Content that several entries share counts once. So does a camera's name.
 //! - Details of entries have a bound in bytes. Beyond it they are in the records only.
@@ -28,7 +28,7 @@ pub(crate) struct BlobUse {
 
 /// Values that entries share, with the number of their uses.
 type Uses<K> = BTreeMap<K, u64>;
-/// The same for what is in memory once.
+/// Values that are in memory once, with the number of their uses.
 type Shared<T> = Uses<Arc<T>>;
 
 fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) {

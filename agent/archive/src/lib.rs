@@ -1,7 +1,7 @@
-//! The archive: content by the name `collection/name`, with what is known of it.
+//! The archive: content by the name `collection/name`, with its metadata.
 //!
-//! Owns entries, the durable tier (files and records), the fast tiers (memory, memcached), the
-//! object tier (S3), queries, and the verbs that a command, a route or a tool calls.
+//! Owns entries, the durable tier (files and records), the fast tiers (memory, memcached) and the
+//! object tier (S3). Owns queries, and the verbs that a command, a route or a tool calls.
 //!
 //! - An entry is acknowledged once its content and its record are on stable storage.
 //! - Content is stored once, under its SHA-256, and removed with its last entry.

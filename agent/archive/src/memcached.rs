@@ -4,7 +4,7 @@
 //! - One connection a server. A request that fails or times out closes it; one that finds it busy
 //!   ends with [`TierError::Busy`], and is not a failure of the server.
 //! - A removal asks every server, and names those that did not answer.
-//! - A value may come from anybody who reaches the server: the caller checks its hash.
+//! - A value may come from any client of the server: the caller checks its hash.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -152,7 +152,7 @@ impl MemcachedTier {
 
 /// Outcome of a request at one server.
 enum Asked {
-    /// Its connection was not free in time; it was not asked.
+    /// The server's connection was not free in time; the server was not asked.
     Busy,
     Answered(Result<Option<Bytes>, TierError>),
     Failed(String),

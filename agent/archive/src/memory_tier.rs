@@ -33,7 +33,7 @@ pub(crate) struct Gdsf {
 struct Item {
     content: Bytes,
     uses: f64,
-    /// Microseconds to bring it back.
+    /// Microseconds to read it again.
     cost: f64,
     key: (Priority, u64),
 }
@@ -179,7 +179,7 @@ mod tests {
         (0..5_000).map(access).collect()
     }
 
-    /// Time to bring a content back from the durable tier: 500 µs and 10 ns a byte.
+    /// Time to read a content from the durable tier: 500 µs and 10 ns a byte.
     fn cost(bytes: usize) -> Duration {
         Duration::from_nanos(500_000 + 10 * bytes as u64)
     }

@@ -32,7 +32,6 @@ pub struct InvalidName {
     max: usize,
 }
 
-/// Checks one part of a name.
 fn check(part: &'static str, value: &str, max: usize) -> Result<(), InvalidName> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let why = if value.is_empty() {
@@ -88,7 +87,6 @@ impl EntryName {
         Self("~".into())
     }
 
-    /// Returns the collection.
     pub fn collection(&self) -> &str {
         self.0.split_once('/').map_or("", |(first, _)| first)
     }

@@ -85,7 +85,7 @@ impl ObjectQueue {
         }
     }
 
-    /// Says that there are new tasks.
+    /// Notifies the task of new work.
     pub(crate) fn wake(&self) {
         self.has_tasks.notify_one();
     }

@@ -1,7 +1,7 @@
 //! What a start finds on disk, and which files it deletes.
 //!
-//! - A file without an entry is deleted only while the records are known to be complete: they were
-//!   complete at every start since the folder had no such file.
+//! - A file without an entry is deleted only while the records are known to be complete. They are,
+//!   if they were complete at every start since the folder had no such file.
 
 use watchkeeper_store::{Batch, Store, pages};
 

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_continues_behind_its_last_entry_when_a_later_one_is_gone() {
+    fn next_page_starts_after_last_entry_despite_deletions() {
         let (_folder, durable) = yard();
         let asked = Query::default();
         let wanted = Conditions::new(&asked, false).unwrap();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn only_records_of_entries_without_details_are_read_for_conditions() {
+    fn conditions_read_only_records_of_entries_without_details() {
         let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
         let durable = open(&folder, &store);
         // Its details are longer than those that fill the room.
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn embedding_of_a_content_that_no_entry_has_is_deleted_when_pictures_are_queued() {
+    fn queueing_pictures_deletes_embeddings_without_entry() {
         let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
         let durable = open(&folder, &store);
         refer(&durable, "yard/a.jpg", json!({}));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn ingest_that_replaces_no_embedding_does_not_wait_for_a_query_by_likeness() {
+    fn ingest_without_embedding_does_not_wait_for_likeness_query() {
         let (_folder, durable) = yard();
         let _comparing = durable.vectors().read();
         refer(&durable, "yard/new.jpg", json!({}));

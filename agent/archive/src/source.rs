@@ -39,7 +39,6 @@ pub enum Source {
     Memory(Vec<u8>),
     /// A copy of an entry.
     Entry(EntryName),
-    /// The clip of an event.
     Clip(EventRef),
     /// Pictures and clip of an event.
     Event(EventRef),

@@ -20,7 +20,7 @@ pub enum TierError {
     /// All endpoints wait for the end of their back-off.
     #[error("all endpoints are marked down")]
     Down,
-    /// Its connection was not free in time; the endpoint was not asked.
+    /// The endpoint's connection was not free in time; the endpoint was not asked.
     #[error("its connection is busy")]
     Busy,
     /// The endpoints that were tried failed; the last error, without credentials.

@@ -2,8 +2,8 @@
 //!
 //! - Memory has what the records have, up to [`MAX_BYTES`]; the others are read at each query.
 //! - A load is once for each model; changes of embeddings and queries by likeness wait for it.
-//! - The embedding of a content goes with its last picture: from the records in the same batch, and
-//!   then from memory, whether or not the sync succeeds.
+//! - The embedding of a content goes with its last picture. It leaves the records in the same
+//!   batch, and then memory, whether or not the sync succeeds.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

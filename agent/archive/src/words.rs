@@ -5,8 +5,8 @@
 //!   Without those a class comes before a camera, and `clips` are videos.
 //! - Every word counts: a request with a word that is neither read nor one of the [`FILLERS`] is
 //!   refused with that word. Left out, it would list other entries: "pictures other than trucks".
-//! - A second value of one kind is such a word: of "cars and trucks" the words "trucks", and of
-//!   "newest and largest first" the words "largest first".
+//! - A second value of one kind is such a word. In "cars and trucks" it is "trucks"; in "newest and
+//!   largest first" it is "largest first".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -383,7 +383,7 @@ impl Reader<'_> {
     }
 
     /// Reads `camera`, `collection`, `class` or `zone` and its name, `event` and its ID, `label`
-    /// and `KEY=VALUE`, or `in` or `from` and a collection whose name is a word for a kind.
+    /// and `KEY=VALUE`. Reads `in` or `from` and a collection whose name is a word for a kind.
     fn take_named(&mut self) -> usize {
         let (known, query) = (self.known, &mut self.query);
         let [lead, name] = [0, 1].map(|at| self.words.get(at));
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_counts_as_absent_where_entries_have_more_than_are_known() {
+    fn no_name_is_absent_if_not_all_names_are_known() {
         let asked = Query {
             camera: Some("roof".to_owned()),
             ..Query::default()
@@ -826,7 +826,7 @@ mod tests {
     }
 
     #[test]
-    fn word_that_would_ask_for_other_entries_is_refused_beside_a_name() {
+    fn word_for_other_entries_is_refused_beside_a_name() {
         for text in [
             "cars not at the door",
             "everything except cars",
@@ -851,7 +851,7 @@ mod tests {
     }
 
     #[test]
-    fn collection_has_the_spelling_that_was_written_or_else_its_only_one() {
+    fn collection_has_written_spelling_or_the_only_one() {
         let mut known = known();
         let spellings = ["Events", "events"].map(str::to_owned).to_vec();
         known.collections.insert("events".to_owned(), spellings);

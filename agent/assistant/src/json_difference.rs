@@ -1,6 +1,6 @@
 //! Where two JSON values differ.
 //!
-//! Members of objects are compared by name, and so are the items of a list that all have their own
+//! Members of objects are compared by name. So are the items of a list that all have their own
 //! name, such as the steps of a workflow.
 
 use std::collections::BTreeSet;

@@ -3,20 +3,15 @@
 //! - [`proposal`]: a change, its checks and its difference to what runs; sans-IO.
 //! - [`session`]: one user's conversation; calls the runtime, the trace and the language model.
 //! - [`setup_agent`]: a language model with tools works on what the rules did not understand.
-//! - [`narrowing`]: what a rule is narrowed by, from people's answers about its events.
-//! - [`past`]: which events there were, and what could have been known.
+//! - [`narrowing`]: narrows a rule by people's answers. [`past`]: answers about past events.
 //! - [`blueprint`]: the jobs of a language model and their limits; [`router`] chooses one.
-//! - [`jobs`]: plans of jobs by a language model.
-//! - [`operations`]: what a session does with the archive, and its trajectory.
+//! - [`jobs`]: plans of jobs by a language model. [`operations`]: of a session on the archive.
 //! - [`audit`]: who confirmed what, what was changed and spent; chained by hash.
 //! - [`permissions`], [`redact`], [`trace`], [`notes`], [`llm`], [`active`]: what those share.
-//!
-//! Invariants:
 //! - Nothing changes before a user confirms it, or the operator's auto-approval does.
 //! - Text from outside reaches a language model only in tool results. Secrets never reach it.
-//!
-//! Not here: the meaning of words (`watchkeeper-plain`), terminals (`watchkeeper-cli`), HTTP
-//! (`watchkeeper-agent`).
+//! - Not here: the meaning of words (`watchkeeper-plain`), terminals (`watchkeeper-cli`), HTTP
+//!   (`watchkeeper-agent`).
 
 pub mod active;
 pub mod alerts;

@@ -166,7 +166,7 @@ pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
     Ok(catalogue)
 }
 
-/// Says why no job can use the model that `blueprint` names; `None` if one can, where it names a
+/// Returns why no job can use the model that `blueprint` names. `None` if one can, if it names a
 /// size, or if no provider is configured.
 pub fn refused_model(blueprint: &Blueprint, config: Option<&LlmConfig>) -> Option<String> {
     let (named, config) = blueprint.named_model.as_ref().zip(config)?;

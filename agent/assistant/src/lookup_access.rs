@@ -10,7 +10,7 @@ use crate::wording::unknown;
 /// Longest value that is looked up for a session or a program, in characters.
 pub const MAX_VALUE: usize = 200;
 
-/// Says that no look-up has this name.
+/// Formats the refusal of a name that no look-up has.
 pub fn unknown_lookup(name: &str, known: &[&str]) -> String {
     match known.is_empty() {
         false => unknown("look-up", name, known),

@@ -1,8 +1,8 @@
-//! Narrows a rule by the answers of people: the ignored areas or the lowest score that remove the
-//! most rejected events and nearly no approved one.
+//! Narrows a rule by the answers of people. Chooses the ignored areas or the lowest score that
+//! remove the most rejected events and nearly no approved one.
 //!
 //! - It is chosen on the older two thirds of the answers, and proposed only if the newest third
-//!   confirms it: there it loses no more than [`MAX_LOST`] of the approved events, and removes at
+//!   confirms it. There it loses no more than [`MAX_LOST`] of the approved events. It removes at
 //!   least half the share of rejected ones that it removes of the older.
 //! - Pure; changes nothing by itself.
 //! - Not here: hours and dwell times. A few answers can't show that nothing ever happens at night.
@@ -173,7 +173,7 @@ fn candidates(rule: &RuleSpec, older: &[&RuleAnswer]) -> Vec<Narrowing> {
     found
 }
 
-/// The bound on the score, in hundredths: halfway between the lowest approved score, after
+/// The bound on the score, in hundredths. It is halfway between the lowest approved score, after
 /// `allowed` of them are left out, and the highest rejected score below it.
 fn lowest_score(answers: &[&RuleAnswer], allowed: usize) -> Option<f64> {
     let scores = |is_true| {

@@ -1,5 +1,5 @@
 //! Definitions without the secrets in their text, for a language model, the trace, the notes or a
-//! screen; and the way back for a changed copy.
+//! screen. Also the way back for a changed copy.
 //!
 //! - Hidden is what the manifests call a secret ([`masked`]), and what looks like one in a text or
 //!   in what a step sends.
@@ -132,8 +132,8 @@ fn is_public(text: &str) -> bool {
 /// and inputs.
 ///
 /// # Errors
-/// A sentence for the author of the copy, if a mask is at a place where `old` has no secret, or if
-/// a secret would go to another destination.
+/// Returns a sentence for the author of the copy, if a mask is at a place where `old` has no
+/// secret. Also if a secret would go to another destination.
 pub(crate) fn restore_secrets(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
     let mut whole = copy.clone();
     let mut secrets = Secrets::default();

@@ -47,7 +47,7 @@ pub enum RouteError {
     BlueprintStore(#[from] BlueprintStoreError),
     #[error("{0}")]
     Damaged(String),
-    /// Its job is not for users.
+    /// The blueprint's job is not for users.
     #[error(
         "{name} {what} and takes no requests here; name another blueprint, or leave out --blueprint"
     )]

@@ -12,9 +12,9 @@ pub fn quoted(words: &[String]) -> String {
     words.join(", ")
 }
 
-/// Whether a character is invisible and may change a terminal or the order of the text around it:
-/// a control character other than line feed and tab, or explicit directional formatting (Unicode
-/// Bidirectional Algorithm, UAX #9, table 4).
+/// Whether a character is invisible and may change a terminal or the order of the text around it.
+/// It is a control character other than line feed and tab, or explicit directional formatting
+/// (Unicode Bidirectional Algorithm, UAX #9, table 4).
 pub fn is_unseen(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (c.is_control() && c != '\n' && c != '\t')
@@ -58,7 +58,7 @@ pub(crate) fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn
     });
 }
 
-/// Says that no `what` has this name, and names the nearest one or all.
+/// Formats the refusal of a name that no `what` has, with the nearest one or all.
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let hint = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),

@@ -33,7 +33,7 @@ pub(super) struct AgentHealth {
 #[derive(Debug)]
 enum Absence {
     NotRunning(String),
-    /// It accepts connections and answers nothing useful.
+    /// The agent accepts connections and answers nothing useful.
     Silent(String),
 }
 

@@ -304,7 +304,7 @@ pub(crate) enum SourceAction {
     /// them, and reopens the camera.
     Set(SetArgs),
     /// Compare the installed models, with and without tiles, on some seconds of a camera, and
-    /// propose one for this view and this machine; needs no runtime.
+    /// propose one for this view and machine; needs no runtime.
     Tune(TuneArgs),
 }
 

@@ -1,7 +1,7 @@
 //! The command's configuration: loading, `config check` and `config show`.
 //!
-//! - Not here: the rules of the file and what holds in the end (`watchkeeper-config`), and whether
-//!   the files, models and folders that it names exist ([`inspect`](super::inspect)).
+//! - Not here: the rules of the file and their result (`watchkeeper-config`). Nor whether the
+//!   files, models and folders that it names exist ([`inspect`](super::inspect)).
 
 use std::path::{Path, PathBuf};
 

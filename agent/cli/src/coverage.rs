@@ -91,8 +91,8 @@ async fn save_statement(
     Ok(())
 }
 
-/// Verifies a statement: its signature by `key`, by default that of the box, and that the journal
-/// has the record with the hash that it names.
+/// Verifies the signature of a statement by `key`, by default that of the box. Verifies also that
+/// the journal has the record with the hash that it names.
 pub(super) async fn verify(
     path: &Path,
     key: Option<&str>,

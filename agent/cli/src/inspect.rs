@@ -181,8 +181,8 @@ fn check_runtime(config: &Config, findings: &mut Findings) {
     }
 }
 
-/// Says which of the agent's blueprints name a model that is refused. A folder that this user may
-/// not read is left out.
+/// Lists the agent's blueprints that name a refused model. A folder that this user may not read is
+/// left out.
 fn refused_blueprints(config: &Config) -> Vec<String> {
     let store = BlueprintStore::new(&config.state_dir.join(TRACE_FOLDER));
     let all = store.list().map(|(all, _)| all).unwrap_or_default();
@@ -336,8 +336,8 @@ fn check_source(source: &SourceSpec, findings: &mut Findings) {
     findings.errors.push(error(key, found, problem));
 }
 
-/// Reports settings of a pipeline without effect on its source: `target_fps` of a recording that is
-/// played as fast as possible, and clips of a stream if the source has none.
+/// Reports settings of a pipeline without effect on its source. These are `target_fps` of a
+/// recording that is played as fast as possible, and clips of a stream if the source has none.
 fn notes_of_source(spec: &PipelineSpec, source: &SourceSpec) -> Vec<String> {
     let address = Address::parse(&source.uri);
     let is_recording = address.as_ref().is_ok_and(Address::is_recording);

@@ -191,7 +191,7 @@ pub(super) async fn set(
     Ok(())
 }
 
-/// Says that nothing was written to a device.
+/// Formats the sentence that nothing was written to a device.
 fn unchecked(device: &Path, error: &std::io::Error) -> String {
     format!(
         "{} is not there now ({error}): the controls are kept, and checked and set when it is \

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn begin_of_a_long_text_is_longer_than_the_limit_and_whole_characters() {
+    fn start_of_long_text_exceeds_limit_by_whole_characters() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("text");
         for long in ["ä".repeat(20), "€".repeat(20), "🙂".repeat(20)] {

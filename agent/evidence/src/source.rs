@@ -8,22 +8,22 @@ use watchkeeper_contract::time::Wall;
 /// Longest note of a link in characters.
 const MAX_NOTE: usize = 300;
 
-/// Answer of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SourceAnswer {
-    /// It has an answer, whose confidence counts.
+    /// The source has an answer, whose confidence counts.
     Answered {
         /// `0.0..=1.0`; below 0.5 it speaks against the event.
         confidence: f64,
         note: String,
         data: Value,
     },
-    /// It works and has no answer: nothing was read, no row fits, two rows are equally near.
+    /// The source works and has no answer: nothing was read, no row fits, two rows are equally
+    /// near.
     NoAnswer { note: String },
-    /// It answered, but a text in the picture addressed the model: a person decides.
+    /// The source answered, but a text in the picture addressed the model: a person decides.
     Suspect { note: String },
-    /// It failed. Its weight counts with a confidence of 0.
+    /// The source failed. Its weight counts with a confidence of 0.
     Failed { cause: String },
 }
 

@@ -108,7 +108,7 @@ impl CameraNames {
     }
 }
 
-/// Returns whether two names differ in case or number only: a plan that was made while no rule was
+/// Returns whether two names differ in case or number only. A plan that was made while no rule was
 /// known says `delivery` for the rule `deliveries`.
 pub fn is_same_noun(name: &str, other: &str) -> bool {
     let [name, other] = [name, other].map(str::to_lowercase);

@@ -1,10 +1,10 @@
 //! Jobs: work on what was seen, as a plan of named steps.
 //!
-//! Owns the language of [`plan`]s with their check and repair, their [`run`] as a graph, the
-//! [`tools`] on pictures, a [`planner`] for plain English, and the plans that are kept for later
-//! requests ([`template_store`]).
+//! Owns the language of [`plan`]s with their check and repair, their [`run`] as a graph, and the
+//! [`tools`] on pictures. Owns a [`planner`] for plain English, and the plans that are kept for
+//! later requests ([`template_store`]).
 //!
-//! - A plan is data from outside, from a file, a template or a language model: it is checked whole,
+//! - A plan is data from outside, from a file, a template or a language model. It is checked whole,
 //!   and all its faults are reported together. Nothing of an invalid plan is run.
 //! - A tool writes below the job's output folder only, which was empty when the job began.
 //! - A step that is recorded as done is never run again, also after `kill -9` and a power cut. One

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn question_for_a_cached_plan_changes_nothing_and_waits_for_nobody() {
+    fn query_of_cached_plan_changes_nothing_and_never_waits() {
         let (dir, store) = store();
         let tools = picture_tools();
         assert!(!store.is_cached("usual of /srv/a", &tools).unwrap());

@@ -227,7 +227,8 @@ impl ToolSpec {
 /// Values of a call or a result, by name.
 pub type Values = Map<String, Value>;
 
-/// Says the values of a call in one line, without pictures and names: `camera gate, hour is 6-12`.
+/// Formats the values of a call in one line, without pictures and names:
+/// `camera gate, hour is 6-12`.
 pub(crate) fn in_words(params: &Values) -> String {
     let said = params.iter().filter_map(|(name, value)| match value {
         _ if ["file", "folder", "name", "title"].contains(&name.as_str()) => None,
@@ -258,10 +259,10 @@ pub struct ToolOutput {
 /// Why a tool failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// It may succeed when it is repeated.
+    /// A repeated run of the tool may succeed.
     #[error("{0}")]
     Transient(String),
-    /// It fails again with the same parameters.
+    /// The tool fails again with the same parameters.
     #[error("{0}")]
     Permanent(String),
     #[error("cancelled")]
@@ -332,7 +333,6 @@ impl Toolbox {
         Self(tools)
     }
 
-    /// Adds a tool.
     pub fn add(&mut self, tool: Arc<dyn Tool>) {
         self.0.push(tool);
     }
@@ -448,8 +448,8 @@ impl Context<'_> {
     /// this step left there is removed.
     ///
     /// # Errors
-    /// If the name is not a plain one, another step or something that is not of this job has it, or
-    /// what is there can't be removed.
+    /// If the name is not a plain one, or another step or something that is not of this job has it.
+    /// Also if what is there can't be removed.
     pub fn target(&self, name: &str) -> Result<Target, ToolError> {
         check_name(name)?;
         (self.claim)(name)?;

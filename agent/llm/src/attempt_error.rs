@@ -46,7 +46,7 @@ pub enum AttemptErrorKind {
 /// Whether the request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryAdvice {
-    /// It would fail again.
+    /// The request would fail again.
     Never,
     /// After a back-off, while attempts and time last.
     Later,
@@ -61,11 +61,11 @@ pub(crate) enum RetryAdvice {
 pub(crate) enum Blame {
     /// The provider works.
     None,
-    /// It fails at the moment.
+    /// The provider fails at the moment.
     Fails,
-    /// It refuses every request until the operator acts.
+    /// The provider refuses every request until the operator acts.
     RefusesAll,
-    /// It refuses this model until the operator acts.
+    /// The provider refuses this model until the operator acts.
     RefusesModel,
 }
 

@@ -29,7 +29,8 @@ impl Effort {
 
 /// Whether the model may or must call tools.
 ///
-/// A model that can't be forced chooses itself: state the wish in the prompt and check the answer.
+/// A model that can't be forced chooses itself: state the requirement in the prompt and check the
+/// answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model decides.

@@ -1,8 +1,7 @@
 //! Estimates the tokens of a request before it is sent.
 //!
-//! - The estimate lies above the truth: text by the model's bytes per token, pictures by the
-//!   server's own rule, plus a fixed part for what the provider adds. Base64 does not count as
-//!   text.
+//! - The estimate lies above the truth. Text counts by the model's bytes per token, pictures by the
+//!   server's own rule; a fixed part covers what the provider adds. Base64 does not count as text.
 
 use crate::catalogue::{ImageTier, Model};
 use crate::conversation::{AssistantPart, AssistantTurn, Conversation, Turn, UserPart};

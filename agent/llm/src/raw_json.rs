@@ -1,7 +1,7 @@
 //! JSON that keeps its exact text.
 //!
 //! - The text is valid JSON and never re-formatted. Providers sign what a model said and cache by
-//!   its bytes; a number that came as `1.0` and went back as `1` would be another conversation.
+//!   its bytes. A number that came as `1.0` and went back as `1` would be another conversation.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! A tool, as described to a model.
 //!
-//! - Its name is legal with every provider, and its schema is a JSON object with its exact bytes:
-//!   tools come first in the prompt, so one changed byte empties every cache.
+//! - Its name is legal with every provider, and its schema is a JSON object with its exact bytes.
+//!   Tools come first in the prompt, so one changed byte empties every cache.
 
 use serde::{Deserialize, Serialize};
 

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_within_seconds_of_the_first_are_one_burst_in_any_order() {
+    fn pictures_near_the_first_are_one_burst_in_any_order() {
         let at = |second: u32| format!("2026-03-01T10:00:{second:02}");
         let looks = [9, 0, 4, 10].map(|second| look(&scene(3, 1), Some(&at(second))));
         assert_eq!(found(&looks), [1, 1, 1, 1]);

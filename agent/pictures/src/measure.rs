@@ -115,7 +115,6 @@ fn version(file: &Path) -> Result<Version, PictureError> {
     })
 }
 
-/// Kinds of codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeKind {
     Any,

@@ -13,9 +13,9 @@ const FLAT_SHARE: f64 = 0.1;
 
 /// Estimates the standard deviation of noise in grey levels.
 ///
-/// The mean absolute response of the difference of two Laplacians, which is blind to slopes
-/// (Immerkær, "Fast noise variance estimation", 1996), in blocks that are not clipped; that of the
-/// flattest tenth counts.
+/// The mean absolute response of the difference of two Laplacians, in blocks that are not clipped.
+/// It is blind to slopes (Immerkær, "Fast noise variance estimation", 1996). That of the flattest
+/// tenth of the blocks counts.
 pub(crate) fn deviation(grey: &GrayImage) -> f64 {
     let (width, height) = grey.dimensions();
     let step = |side: u32| (side / BLOCK).div_ceil(MAX_BLOCKS_A_SIDE).max(1) * BLOCK;

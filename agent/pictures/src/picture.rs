@@ -1,4 +1,4 @@
-//! One picture file and what is known of it.
+//! One picture file and its metadata.
 
 use std::cmp::Ordering;
 use std::fs::{self, File};
@@ -70,7 +70,7 @@ pub struct FoundObject {
 #[serde(deny_unknown_fields)]
 pub struct Tag {
     pub label: String,
-    /// Its share of all words, 0 to 1.
+    /// Share of the word among all words, 0 to 1.
     pub score: f64,
 }
 
@@ -155,7 +155,7 @@ impl Picture {
     }
 
     /// Returns the instant of the exposure. A local time without one is where the clock of `zone`
-    /// showed it: after a gap of the clock, in the first pass of a repeated hour.
+    /// showed it. It is after a gap of the clock, and in the first pass of a repeated hour.
     pub fn instant(&self, zone: &TimeZone) -> Option<Timestamp> {
         let placed = || Some(self.taken?.to_zoned(zone.clone()).ok()?.timestamp());
         self.at.or_else(placed)

@@ -3,9 +3,9 @@
 //! - The archive has the queue: pictures without an embedding, the newest first. A crash loses at
 //!   most the computation in progress.
 //! - A runtime that is away, and a missing model, delay all pictures. A picture that the model
-//!   refuses is recorded; one that can't be read, or on which the network failed
-//!   [`MAX_STEP_FAILURES`] times, is left out until it is repaired or the queue is made again. None
-//!   delays another one for longer.
+//!   refuses is recorded. One that can't be read, or on which the network failed
+//!   [`MAX_STEP_FAILURES`] times, waits for its repair or for a new queue. No picture delays
+//!   another one for longer.
 //! - After each picture it pauses for as long as that took: the runtime has other work.
 
 use std::time::Duration;
@@ -238,9 +238,9 @@ impl Worker<'_> {
 
 enum Picture {
     Bytes(Vec<u8>),
-    /// It is never embedded, and why.
+    /// Why the picture is never embedded.
     TooLarge(String),
-    /// It can't be read for now, and why.
+    /// Why the picture can't be read for now.
     Unreadable(String),
     /// The runtime no longer keeps it; its entry is dropped.
     Gone,
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damaged_picture_is_left_out_without_a_record_and_waits_again_once_it_is_repaired() {
+    async fn damaged_picture_is_skipped_and_queued_again_after_repair() {
         let bench = Bench::new();
         // A large one is compared with its hash as a file.
         for content in [png(1, 0), png(2, 5 << 20)] {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn media_of_another_hash_are_left_out_and_a_runtime_that_is_away_stops_all() {
+    async fn other_hash_skips_a_picture_and_absent_runtime_stops_all() {
         let bench = Bench::new();
         let reference = (
             new("events/a.jpg"),
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn picture_on_which_the_network_fails_is_left_out_after_three_tries() {
+    async fn picture_is_skipped_after_three_failures_of_network() {
         let bench = Bench::new();
         for (name, colour) in [("yard/a.png", 1), ("yard/b.png", 2)] {
             let content = png(colour, 0).into();

@@ -1,7 +1,7 @@
 //! Bundles: a `tar` archive (POSIX 1003.1, `ustar`) compressed by `gzip`, written on the box.
 //!
 //! Invariants:
-//! - The archive gets its name after all of it is on stable storage, so a job that collects such
+//! - The archive gets its name after all of it is on stable storage. So a job that collects such
 //!   files by name never takes half an archive.
 //! - Its name follows from the effect, so a retry replaces the archive by an identical one.
 //! - Nothing is opened outside the configured folders, as in [`file`](super::file).

@@ -5,10 +5,10 @@
 //! ```
 //!
 //! Invariants:
-//! - Nothing is opened outside the configured folders: the path below them is opened name by name,
+//! - Nothing is opened outside the configured folders. The path below them is opened name by name,
 //!   without following symbolic links, so a link that appears meanwhile changes nothing.
 //! - A text counts as written once it is on stable storage.
-//! - A file holds a text once, even if the agent was killed while writing: the offset at which the
+//! - A file holds a text once, even if the agent was killed while writing. The offset at which the
 //!   text starts is stored before it is written.
 
 use std::fs::File;

@@ -6,14 +6,12 @@
 //!                                           └── back-off ◄┘
 //! ```
 //!
-//! Invariants:
 //! - Effects of one step run one after the other, by number. A failing step delays no other step.
 //! - At most [`Limits::active`] effects run at a time; the lane that waited longest is next.
 //! - Every listed effect is reported: as done, or as given up after [`Limits::tries`],
 //!   [`Limits::age`] or [`MAX_UNANSWERED`] tries that may each have been received.
 //! - No effect is retried before its pause is over.
-//!
-//! Not here: the runtime, the network, the clock (callers pass `now`).
+//! - Not here: the runtime, the network, the clock (callers pass `now`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};

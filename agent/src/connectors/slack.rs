@@ -3,10 +3,10 @@
 //!
 //! Every response is JSON whose `ok` holds the outcome; its status is 200 in both cases, except 429
 //! for too many requests. A visible message is not repeated, so the call that shows it comes last.
-//! After a message to a channel's name only the call that shares its files is repeated, up to
-//! [`SHARE_RETRIES`] times; then they fail for good. Two cases repeat a visible message: its
-//! response is lost or can't be read, which ends after a few tries, or the agent ends before the
-//! effect is recorded as done.
+//! After a message to a channel's name only the call that shares its files is repeated. It is tried
+//! up to [`SHARE_RETRIES`] times; then the files fail for good. Two cases repeat a visible message.
+//! Its response is lost or can't be read, which ends after a few tries, or the agent ends before
+//! the effect is recorded as done.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //!
 //! - At most [`MAX_WAITING`] wait and [`MAX_ACTIVE`] run, the most severe first, among equals the
 //!   oldest. Above that the least severe is given up.
-//! - An `escalate` event of a rule without a chain gets a chain of the language model alone, for
-//!   its second opinion, where they are turned on.
+//! - An `escalate` event of a rule without a chain gets a chain of the language model alone. That
+//!   is its second opinion, where second opinions are turned on.
 //! - Second opinions about one scene run one after the other: the later one shares the answer.
 //! - Only an event's `new` record adds a chain, so that no event has two.
 

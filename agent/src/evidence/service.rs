@@ -56,7 +56,7 @@ pub(crate) struct Setup {
     pub lookups: LookupService,
     /// Absent if no model may see pictures.
     pub asker: Option<Arc<Asker>>,
-    /// Its vectors are computed by this task.
+    /// Reference pictures, whose vectors this task computes.
     pub references: ReferenceService,
     pub store: Arc<dyn Store>,
     /// Chains that the last run left.

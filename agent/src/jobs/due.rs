@@ -24,7 +24,7 @@ const SPANS_H: [i64; 4] = [1, 24, 24 * 31, 24 * 366];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CronTime {
     Due(Timestamp),
-    /// It was not taken within [`GRACE`], and is given up.
+    /// The time was not taken within [`GRACE`], and is given up.
     Missed(Timestamp),
 }
 

@@ -449,8 +449,8 @@ async fn fetch(
     Ok(Kept::Picture(Box::new(picture)))
 }
 
-/// The milliseconds since 1970 of a local time. Of an hour that the clock repeats `since` is in the
-/// first pass and `until` in the second, so that no event of it is left out.
+/// The milliseconds since 1970 of a local time. Of an hour that the clock repeats, `since` is in
+/// the first pass and `until` in the second. So no event of it is left out.
 pub(super) fn instant(name: &str, text: &str, zone: &TimeZone) -> Result<i64, ToolError> {
     let zoned = local_time(text).and_then(|local| {
         let zoned = zone.to_ambiguous_zoned(local);

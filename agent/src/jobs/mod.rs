@@ -1,17 +1,13 @@
 //! Jobs inside the agent: submitted over the API, or due by a schedule.
 //!
 //! - `pool`: which job runs and which waits. [`service`]: the threads that run them. `control`: how
-//!   people end, resume and delete them, `view`: how they see them. [`request`] and [`status`]:
-//!   what comes in and is shown.
+//!   people end, resume and delete them, `view`: how they see them.
+//! - [`request`], [`status`]: what comes in and is shown. `planning`: plans requests in words.
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   `schedule_clock`: which jobs it starts. [`scheduler`]: its thread and journal.
-//! - `planning`: requests in words, by a language model where the rules do not understand them.
-//! - [`job_trace`]: jobs in the trace and the audit log.
-//! - [`bundle`]: the evidence bundle of a job.
-//! - [`event_pictures`]: the tool that brings pictures of events. [`network_tools`]:
-//!   tools that ask networks. `archive_tools`: tools on the archive.
-//!
-//! Invariants:
+//! - [`job_trace`]: jobs in the trace and the audit log. [`bundle`]: a job's evidence bundle.
+//! - Tools: [`event_pictures`] brings pictures of events, [`network_tools`] ask networks,
+//!   `archive_tools` work on the archive.
 //! - A job is on disk and in the audit log before it is accepted.
 //! - [`pool::MAX_RUNNING`] jobs run and [`pool::MAX_WAITING`] wait; a further one is refused.
 //! - What the agent's end interrupted is resumed at its next start.

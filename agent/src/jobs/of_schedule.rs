@@ -35,8 +35,8 @@ impl JobService {
         Ok(of_schedule)
     }
 
-    /// Removes all but the last `keep` done jobs of a schedule, and all but the last `keep` that
-    /// failed or were cancelled, with the files that they wrote.
+    /// Removes all but the last `keep` done jobs of a schedule, with the files that they wrote.
+    /// Removes also all but the last `keep` that failed or were cancelled.
     pub fn keep_last(&self, name: &str, keep: usize) {
         let _removing = self.0.removing.lock();
         let jobs = match self.of_schedule(name) {

@@ -12,7 +12,7 @@ use watchkeeper_jobs::{Step, Toolbox, counted};
 
 use super::pool::PoolFull;
 
-/// A plan that somebody wants to run.
+/// A plan that a client submits.
 #[derive(Debug)]
 pub struct JobRequest {
     pub plan: Plan,

@@ -2,8 +2,8 @@
 //!
 //! - A job is stored with its schedule and due time before the schedule's state is. After a crash
 //!   in between it is found and not started again.
-//! - A place in the pool is waited for, a disk that refuses, the names of the runtime and the file
-//!   of a plan; an invalid plan is not tried again until the next time.
+//! - A start waits for a place in the pool, a disk that refuses, the names of the runtime and the
+//!   file of a plan. An invalid plan is not tried again until the next time.
 //! - A time at which no job was started is logged, and reported if a start was tried.
 //! - While a schedule does not work, its plan is checked again every [`TICK`].
 //! - A schedule starts no job while its last one runs or waits.

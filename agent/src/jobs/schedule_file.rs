@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_that_can_not_be_read_is_an_error_and_a_damaged_one_is_moved() {
+    fn unreadable_state_is_an_error_and_damaged_one_is_moved() {
         let home = tempfile::tempdir().unwrap();
         let file = ScheduleFile::new(home.path());
         assert_eq!(file.read().unwrap(), StoredSchedules::default());

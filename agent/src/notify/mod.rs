@@ -1,8 +1,8 @@
 //! Notifies people of events over the channels of the configuration.
 //!
 //! Map: [`message`] selects events and writes texts, [`queue`] decides when a delivery is sent
-//! (both sans-IO), [`on_disk`] stores each channel's position in the journal, [`pending`] the
-//! notices that a channel has still to receive, [`service`] has the tasks.
+//! (both sans-IO). [`on_disk`] stores each channel's position in the journal, [`pending`] the
+//! notices that a channel has still to receive. [`service`] has the tasks.
 //!
 //! Invariants:
 //! - The journal is the queue: a channel stores only its position. A receiver that is down for a

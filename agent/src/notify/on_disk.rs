@@ -80,8 +80,9 @@ impl SavedPosition {
         }
     }
 
-    /// Whether to store now that the channel reached `reached`: notifications were finished, the
-    /// position is [`SAVE_EVERY`] records or [`SAVE_AFTER`] away, or the last write was refused.
+    /// Whether to store now that the channel reached `reached`. It is, if notifications were
+    /// finished, the position is [`SAVE_EVERY`] records or [`SAVE_AFTER`] away, or the last write
+    /// was refused.
     pub(super) fn is_due(
         &mut self,
         now: Instant,

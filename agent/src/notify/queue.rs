@@ -9,7 +9,7 @@
 //! - At most [`MAX_EVENTS`] events and [`MAX_NOTICES`] notices are in memory. Each notice is
 //!   reported as finished once.
 //!
-//! A permanent refusal may be caused by the picture, so one retry goes out without it; then the
+//! A permanent refusal may be caused by the picture, so one retry goes out without it. Then the
 //! delivery is given up, because later ones must not wait. A receiver that does not answer is
 //! retried until the events reach [`DeliveryPolicy::max_age`].
 

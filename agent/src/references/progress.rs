@@ -1,8 +1,8 @@
 //! Which reference pictures have no embedding by the present model, and why.
 //!
 //! - A refusal is final until the model changes, the picture is added again or the agent starts
-//!   again: the picture is damaged, the model can't read it, or the network failed on it
-//!   [`MAX_STEP_FAILURES`] times.
+//!   again. It means that the picture is damaged, the model can't read it, or the network failed on
+//!   it [`MAX_STEP_FAILURES`] times.
 //! - Any other cause is one of a moment: the picture is tried again.
 
 use std::collections::BTreeMap;

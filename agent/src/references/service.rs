@@ -5,7 +5,7 @@
 //!   each event. Embeddings of another digest are computed again; until all of a set are, a
 //!   question about it is a failure.
 //! - Comparisons leave out a picture that is damaged, that the model refuses or on which the
-//!   network keeps failing; a set of such pictures only is a failure.
+//!   network keeps failing. A set of such pictures only is a failure.
 //! - While embeddings can't be computed, the next try is after [`RETRY`], or after a change.
 //! - Files, pixels and comparisons are the work of blocking threads.
 

@@ -5,8 +5,6 @@
 //! - [`start`], [`session_numbers`]: how an agent is opened.
 //! - [`state`]: what [`Agent`] owns. `handlers`: what it does about each event.
 //! - [`report`], [`watchdog`]: how it reports to the process that started it.
-//!
-//! Invariants:
 //! - Persist, then speak: nothing is published, confirmed or executed before it is on disk.
 //! - The loop waits for the next event only. The store is written and secrets are read on blocking
 //!   threads, everything else is a future that the loop polls. In place it reads small records and

@@ -75,8 +75,8 @@ impl Asker {
         })?;
         let first = answer_of(&small, opinion);
         let mut large = client.start_job(self.job(event, Tier::Large, Detail::Medium));
-        // No large model is asked after a blueprint of one step or with a model of its own, a
-        // spent limit, or with a single model.
+        // No large model is asked if there is a single model or the limit is spent. Nor after a
+        // blueprint of one step, or one with its own model.
         let has_own = blueprint.named_model.is_some();
         let is_last = has_own || blueprint.steps < 2 || first.cost >= blueprint.cost;
         if !first.opinion.is_doubtful() || large.model().id == first.model || is_last {

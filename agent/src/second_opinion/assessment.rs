@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_that_does_not_count_and_missing_answer_approve_nothing() {
+    fn missing_or_uncounted_answer_approves_nothing() {
         let suspect = assess(&answer(true)).assessment;
         assert_eq!(suspect.answer, AssessmentAnswer::None);
         assert!(

@@ -180,7 +180,7 @@ async fn code_in_a_table_commits_the_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_service_falls_through_to_the_table_and_stays_in_the_record() {
+async fn failed_service_falls_through_to_table_and_is_recorded() {
     let service = LookupService::start(&[(503, "")]);
     let fixture = Fixture::start(&format!("{}{MEMBERS}", service.section())).await;
     let new = fixture
@@ -262,7 +262,7 @@ async fn model_is_asked_last_and_alone_only_records() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn result_that_the_runtime_refuses_is_sent_again_after_a_restart() {
+async fn result_refused_by_runtime_is_sent_again_after_restart() {
     let service = LookupService::start(&[(200, "{\"status\":\"active\"}")]);
     let mut fixture = Fixture::start(&service.section()).await;
     {
@@ -344,7 +344,7 @@ async fn image_validation_failure_asks_no_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn agent_killed_while_a_model_is_asked_pays_once_and_reports_once() {
+async fn agent_killed_during_a_call_pays_and_reports_once() {
     let model = model(vec![Fault::Stall.into(), opinion_step("confirm", 0.9)]).await;
     let sections = format!("{MEMBERS}{}", llm_section(&model));
     let mut fixture = Fixture::start(&sections).await;
@@ -374,7 +374,7 @@ async fn agent_killed_while_a_model_is_asked_pays_once_and_reports_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn random_kills_leave_one_result_an_event_and_no_second_paid_call() {
+async fn random_kills_leave_one_result_and_one_paid_call() {
     const EVENTS: usize = 8;
     let model = model((0..EVENTS).map(|_| opinion_step("confirm", 0.9)).collect()).await;
     let service = LookupService::start(&[(200, "{\"status\":\"active\"}")]);

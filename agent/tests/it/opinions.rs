@@ -228,7 +228,7 @@ async fn restart_without_a_broker_asks_once_per_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn opinion_is_recorded_once_after_the_runtime_and_the_agent_were_away() {
+async fn opinion_is_recorded_once_after_both_daemons_were_away() {
     let folder = tempfile::tempdir().expect("dir");
     // The model answers the second attempt, after the runtime has stopped.
     let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];
@@ -268,7 +268,7 @@ async fn opinion_is_recorded_once_after_the_runtime_and_the_agent_were_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
+async fn opinion_refused_by_runtime_is_sent_again_after_restart() {
     let folder = tempfile::tempdir().expect("dir");
     // The model answers the second attempt, after the journal was lost.
     let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];

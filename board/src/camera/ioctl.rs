@@ -1,4 +1,4 @@
-//! The ioctls of V4L2 that the crate `v4l` offers only with a panic or without a bound: it wants
+//! The ioctls of V4L2 that the crate `v4l` offers only with a panic or without a bound. It wants
 //! UTF-8 in names, knows thirteen of the kernel's kinds of controls, and lists sizes and rates
 //! until the driver refuses.
 //!

@@ -1,8 +1,8 @@
 //! Power rails of INA3221 monitors, and the power mode of a Jetson.
 //!
 //! - Rails are looked for once; channels that are not connected are left out.
-//! - The power of the board is that of its input rail, or the sum of known rails; of another set of
-//!   rails none is given, because a sum of some would be too low.
+//! - The power of the board is that of its input rail, or the sum of known rails. Another set of
+//!   rails gives none, because a sum of some would be too low.
 //! - The mode is read from `nvpmodel`'s files; nothing here changes it.
 
 use std::path::Path;

@@ -91,7 +91,7 @@ impl RuntimeClient {
             .await
     }
 
-    /// Returns when pipelines watched in a range, and what they could tell (`GET /v1/coverage`).
+    /// Returns when pipelines watched in a range, and what they could report (`GET /v1/coverage`).
     pub async fn coverage(&self, wanted: &CoverageRange) -> Result<CoverageReport, ClientError> {
         let query = wanted.query();
         let query: Vec<(&str, &str)> = query.iter().map(|(k, v)| (*k, v.as_str())).collect();

@@ -9,7 +9,6 @@ use watchkeeper_contract::id::EventSeq;
 
 use super::NewerRecord;
 
-/// A record of the journal.
 #[derive(Debug, Clone)]
 pub enum JournalRecord {
     Known(Box<Event>),

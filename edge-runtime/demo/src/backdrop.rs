@@ -34,8 +34,8 @@ pub(super) fn paint(options: &DemoOptions) -> Canvas {
     canvas
 }
 
-/// Where the middle of pixel `n` of `count` lies among the street's pixels `0..=last`: the pixel
-/// before it, and the part of the way to the next one.
+/// Position of the middle of pixel `n` of `count` among the street's pixels `0..=last`. Returns the
+/// pixel before it, and the part of the way to the next one.
 fn between(n: usize, count: usize, last: u32) -> (u32, f64) {
     let at = (n as f64 + 0.5) * f64::from(last + 1) / count as f64 - 0.5;
     let at = at.clamp(0.0, f64::from(last));

@@ -1,12 +1,12 @@
 //! The demo scene: a rendered street with people and cars, for tries without a camera or a network.
 //!
-//! - The same options give the same bytes on every machine: only additions, multiplications and
-//!   square roots of `f64`, an own random generator and no library sine.
+//! - The same options give the same bytes on every machine. It uses only additions, multiplications
+//!   and square roots of `f64`, an own random generator and no library sine.
 //! - The ground truth is computed from the very shapes that are drawn.
 //!
 //! Map: `scene` plans the positions of figures over time, `actor` the figures and their paths,
-//! `figures` their shapes, `backdrop` the street, `raster` anti-aliased polygons, `light` daylight
-//! and sensor noise, [`truth`](mod@truth) the boxes, crossings and dwell times.
+//! `figures` their shapes. `backdrop` draws the street, `raster` anti-aliased polygons, `light`
+//! daylight and sensor noise. [`truth`](mod@truth) has the boxes, crossings and dwell times.
 
 mod actor;
 mod backdrop;

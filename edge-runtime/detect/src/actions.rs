@@ -110,7 +110,6 @@ pub(super) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), 
     })
 }
 
-/// An action model.
 pub struct ActionModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,

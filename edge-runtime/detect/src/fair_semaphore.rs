@@ -1,7 +1,7 @@
 //! A value that streams use in turns, in the order of fair deadlines ([`Turns`]).
 //!
-//! A mutex lets the thread that has just unlocked it lock it again before a waiting one, so
-//! that one busy camera could starve the others.
+//! A mutex lets the thread that has just unlocked it lock it again before a waiting one. So one
+//! busy camera could starve the others.
 //!
 //! - Requests with equal deadlines are served in the order of their arrival, each once.
 //! - Dropping a [`Permit`] ends its turn, also during a panic.

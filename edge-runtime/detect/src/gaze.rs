@@ -20,12 +20,10 @@ use crate::error::DetectError;
 /// Bound of the faces in one frame; each costs one inference.
 const MAX_FACES: usize = 64;
 
-/// A gaze model.
 pub struct GazeModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     network: StreamNetwork,
-    /// The face detector.
     faces: Option<Box<dyn Detector>>,
     found: Vec<RawDetection>,
 }

@@ -9,8 +9,6 @@
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
-//!
-//! Invariants:
 //! - Bounding boxes are in pixels of the picture that the caller passed, clipped to it, sorted by
 //!   falling score.
 //! - No tensor type leaves this crate.

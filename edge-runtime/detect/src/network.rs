@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_found_by_name_or_by_what_fits_in_whatever_order_the_file_has_them() {
+    fn inputs_are_found_by_name_or_shape_in_any_order() {
         let file = [
             found("texts", &[Some(1), None, Some(4)]),
             found("images", &[None, Some(3), Some(8), Some(8)]),

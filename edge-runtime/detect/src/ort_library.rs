@@ -19,7 +19,7 @@ pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 /// Environment variable to set before the library is opened, and its value.
 ///
 /// Without it, the library of Microsoft's packages opens a database of telemetry in the user's
-/// cache folder, to be sent, before telemetry can be switched off by a call. Seen with 1.31.1.
+/// cache folder, to be sent. It does so before a call can switch telemetry off. Seen with 1.31.1.
 pub const NO_TELEMETRY_ENV: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
 
 /// Configured locations of ONNX Runtime's library, besides the system's, and how it runs a network.

@@ -1,7 +1,7 @@
 //! Models for pipelines, with shared networks.
 //!
 //! - Pipelines that open the same file with the same back end and number of threads share one
-//!   network, which the second one prepares for several streams. A file that was replaced is loaded
+//!   network. The second one prepares it for several streams. A file that was replaced is loaded
 //!   again by the next one that opens it.
 //! - A network is loaded once and unloaded with the last detector that uses it. A second request
 //!   waits for the first one's loading.

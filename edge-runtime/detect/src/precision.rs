@@ -1,7 +1,7 @@
 //! The precision in which networks run, and the file that has it.
 //!
 //! - A calibrated network is used only on the back end on which it was measured, and only while its
-//!   original is unchanged; otherwise the original runs, and the log says why.
+//!   original is unchanged. Otherwise the original runs, and the log says why.
 //! - Not here: calibration ([`calibration`](crate::calibration)), float16 (TensorRT's build).
 
 use std::path::{Path, PathBuf};

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_from_the_top_and_those_side_by_side_from_the_left() {
+    fn lines_are_read_from_top_then_from_left() {
         let second = upright(60.0, 8.0, 40.0, 12.0);
         let first = upright(5.0, 11.0, 40.0, 12.0);
         let third = upright(0.0, 30.0, 90.0, 12.0);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_wide_is_squeezed_and_others_keep_their_shape() {
+    fn too_wide_line_is_squeezed_and_others_keep_their_shape() {
         let input = crate::testing::input(
             64,
             16,

@@ -138,7 +138,6 @@ pub enum TokenizerError {
     Load(#[from] LoadError),
 }
 
-/// The signature of a text network.
 pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signature<'a> {
     let axes = vec![Some(1), Some(text.context as usize)];
     let wanted = |name: Option<String>| Wanted {
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_tokens_between_two_marks_cut_or_filled_up_to_what_the_network_takes() {
+    fn text_is_tokens_between_marks_cut_or_padded_to_size() {
         // Bytes in the middle of a word count from 0 for `!`, at its end 256 higher; then merges,
         // beginning and end.
         let (begin, end, dog) = (514, 515, 513);

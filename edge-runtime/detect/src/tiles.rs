@@ -1,7 +1,7 @@
 //! A detection in a picture and, if wanted, in overlapping tiles of it, so that small objects are
 //! found.
 //!
-//! - One object is one box: what an inner edge of a tile cuts is dropped, because the object lies
+//! - One object is one box. A box that an inner edge of a tile cuts is dropped. Its object lies
 //!   whole in the next tile or is large enough in the whole picture. Other boxes suppress each
 //!   other as in one picture.
 //! - A tile reads the pixels of its picture in place where the rows of a plane allow it.

@@ -32,9 +32,9 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// The threads that `load` starts: those with the name of this thread, which a thread without
-    /// a name of its own inherits, or with the name that rten gives. Includes threads of these
-    /// names that others start meanwhile.
+    /// The threads that `load` starts. They have the name of this thread, which a thread without a
+    /// name of its own inherits, or the name that rten gives. Includes threads of these names that
+    /// others start meanwhile.
     pub(crate) fn started_by<T>(load: impl FnOnce() -> T) -> (T, Self) {
         let before: BTreeSet<String> = tasks().collect();
         let loaded = load();

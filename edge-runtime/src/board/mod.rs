@@ -52,7 +52,7 @@ pub struct BoardSampler {
 }
 
 impl BoardSampler {
-    /// Opens a board and samples it, at once for the first time, on its own thread: a driver that
+    /// Opens a board and samples it on its own thread, at once for the first time. So a driver that
     /// hangs does not hold up the start.
     ///
     /// # Errors

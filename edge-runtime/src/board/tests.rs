@@ -67,7 +67,7 @@ fn weakly_supplied_board() -> (Reported, Receiver<()>) {
 }
 
 #[test]
-fn throttling_of_the_board_is_an_event_that_ends_with_the_runtime() {
+fn throttling_of_board_is_event_that_ends_with_runtime() {
     let folder = tempfile::tempdir().unwrap();
     let (recorder, journal) = recorder(folder.path());
     let (board, samples) = weakly_supplied_board();

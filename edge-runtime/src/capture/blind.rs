@@ -3,10 +3,10 @@
 //! Sans-IO, by presentation time. The mean luma of [`GRID_SIZE`]² cells is compared twice a second.
 //! - *Frozen*: the cells are identical for [`FROZEN_AFTER`]. Sensor noise changes some cell of a
 //!   real camera in that time, even at night. An encoder may change cells of a frozen picture by 4
-//!   levels, and leave those of a live dark scene within 1: no threshold tells them apart.
-//! - *Black*: the cells have no contrast beyond their noise for [`BLACK_AFTER`]: neither over the
-//!   picture (5th to 95th percentile) nor in a single lit cell, such as a lamp. Text that a camera
-//!   writes into the upper and lower [`TEXT_ROWS`] is not a lamp.
+//!   levels, and leave those of a live dark scene within 1. So no threshold tells them apart.
+//! - *Black*: the cells have no contrast beyond their noise for [`BLACK_AFTER`]. They have none
+//!   over the picture (5th to 95th percentile), nor in a single lit cell, such as a lamp. Text that
+//!   a camera writes into the upper and lower [`TEXT_ROWS`] is not a lamp.
 //! - A picture in which a pipeline follows objects is not black, however dark it is.
 //! - *Moved*, *covered*, *blurred*: see [`view`](super::view). Checked for cameras with a fixed view,
 //!   while the picture is neither frozen nor black.
@@ -35,7 +35,7 @@ const MAX_FLAT_SPREAD: f32 = 2.0;
 const MIN_LIT: f32 = 8.0;
 
 /// Spread of pure noise from the 5th to the 95th percentile of 1024 cells, and the difference of
-/// the brightest of them, both in medians of the change from one check to the next; rounded up.
+/// the brightest of them. Both are in medians of the change from one check to the next, rounded up.
 const NOISE_SPREAD: f32 = 4.0;
 const NOISE_PEAK: f32 = 5.0;
 

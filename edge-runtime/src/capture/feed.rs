@@ -143,7 +143,6 @@ pub(super) mod testing {
 
     use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 
-    /// Makes a grey picture.
     pub(crate) fn grey(width: u32, height: u32, luma: u8) -> Picture {
         Picture::rgb(width, height, vec![luma; (width * height * 3) as usize])
     }

@@ -1,12 +1,7 @@
 //! Detects that a camera no longer shows its usual view: it was moved, covered or is out of focus.
 //!
-//! Sans-IO, counted in checks of half a second. A picture is reduced to [`GRID_SIZE`]² cells:
-//! - *pattern*: its mean luma beyond that of its neighbours, in units of the spread in the picture,
-//!   so that exposure and contrast cancel out;
-//! - *detail*: the share of its samples at an edge.
-//!
-//! The view now is a mean of [`NOW_CHECKS`], so that what passes by cancels out. It is compared
-//! with the usual view, a mean of [`USUAL_CHECKS`]:
+//! Sans-IO, in checks of half a second. A picture is reduced to [`GRID_SIZE`]² cells. The view now,
+//! a mean of [`NOW_CHECKS`], is compared with the usual view, a mean of [`USUAL_CHECKS`]:
 //!
 //! | cells that lost their detail | likeness of the patterns | view |
 //! |---|---|---|
@@ -16,25 +11,15 @@
 //! | more than half | of these cells, above 0.4 | blurred: out of focus, dirty, fogged, dazzled |
 //! | other | | unclear: as before |
 //!
-//! - A view counts once [`MIN_RUN`] checks in a row agree.
-//! - The usual view is learnt only while it is shown. A moved view becomes the usual one after
-//!   [`ACCEPTED_AFTER`].
-//! - A picture with detail in less than a tenth of its cells is never judged.
-//! - A new process continues with the [`UsualView`] of the last one: a camera that was covered or
-//!   moved meanwhile, or is still, does not show its usual view.
-//! - The upper and lower [`TEXT_ROWS`] are left out: a camera's own text stays when it is covered.
-//!
-//! The bounds are from a prototype on ten clips with made disturbances. The mean likeness of the
-//! usual view was 0.77 and more, also at a quarter of the light; that of one moved by an eighth of
-//! the picture 0.26 and less. Of the cells that lost their detail it was 0.12 and less when
-//! covered, 0.49 and more when blurred.
+//! A view counts once [`MIN_RUN`] checks in a row agree. The usual view is learnt only while it is
+//! shown. A moved view becomes the usual one after [`ACCEPTED_AFTER`].
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::source::Blindness;
 use watchkeeper_vision::cells::{GRID_SIZE, TEXT_ROWS, edge_shares};
 use watchkeeper_vision::frame::Picture;
 
-/// Checks over which the view now is averaged: 5 seconds.
+/// Checks over which the view now is averaged, so that what passes by cancels out: 5 seconds.
 const NOW_CHECKS: u32 = 10;
 /// Checks over which the usual view is averaged: a minute.
 const USUAL_CHECKS: u32 = 120;
@@ -62,6 +47,7 @@ const DARK: f32 = 16.0;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct View {
     pattern: Vec<f32>,
+    /// Share of each cell's samples at an edge.
     detail: Vec<f32>,
 }
 
@@ -92,7 +78,8 @@ pub struct ViewWatch {
 }
 
 impl ViewWatch {
-    /// Continues with the usual view of an earlier process, unless it has another grid.
+    /// Continues with the usual view of an earlier process, unless it has another grid. A camera
+    /// that was covered or moved meanwhile, or is still, does not show it.
     pub fn resume(known: UsualView) -> Self {
         let cells = GRID_SIZE * (GRID_SIZE - 2 * TEXT_ROWS);
         if known.usual.pattern.len() != cells || known.usual.detail.len() != cells {
@@ -186,6 +173,11 @@ impl View {
 
     /// Compares this view with the usual one; `None` if that is unclear. The latest picture shows
     /// what took the detail: the mean still has a part of the usual pattern.
+    ///
+    /// The bounds are from a prototype on ten clips with made disturbances. The mean likeness of
+    /// the usual view was 0.77 and more, also at a quarter of the light. That of one moved by an
+    /// eighth of the picture was 0.26 and less. Of the cells that lost their detail it was 0.12 and
+    /// less when covered, 0.49 and more when blurred.
     fn compare(&self, usual: &Self, latest: &Self) -> Option<Verdict> {
         let cells = self.detail.iter().zip(&usual.detail).enumerate();
         let detailed = cells.filter(|(_, (_, usual))| **usual > DETAILED);
@@ -214,12 +206,14 @@ impl View {
     }
 }
 
-/// The rows of a grid without those of the camera's text; `None` for an empty grid.
+/// The rows of a grid without those of the camera's text, which stays when it is covered; `None`
+/// for an empty grid.
 fn without_text(grid: &[f32]) -> Option<&[f32]> {
     grid.get(TEXT_ROWS * GRID_SIZE..GRID_SIZE * (GRID_SIZE - TEXT_ROWS))
 }
 
-/// The pattern of cell means, see the module.
+/// The mean luma of each cell beyond that of its neighbours, in units of the spread in the picture.
+/// So exposure and contrast cancel out.
 fn pattern(means: &[f32]) -> Option<Vec<f32>> {
     let inner = without_text(means)?;
     let cells: Vec<f32> = (0..inner.len())
@@ -396,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn view_that_returns_is_usual_again_and_a_lasting_one_is_accepted() {
+    fn returned_view_is_usual_and_lasting_one_is_accepted() {
         let street = street();
         let aside = views(&imageops::rotate180(&street));
         let street = views(&street);

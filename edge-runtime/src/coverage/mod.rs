@@ -2,8 +2,8 @@
 //!
 //! Owns the spans of all pipelines, and the key that signs a statement about them.
 //!
-//! - A span covers only frames that were looked at, and no time in which frames were missing, the
-//!   picture showed nothing, or a step failed on which a rule depends.
+//! - A span covers only frames that were looked at. It covers no time in which frames were missing,
+//!   the picture showed nothing, or a step failed on which a rule depends.
 //! - A stored span never claims more than that. After a kill or a power cut the last
 //!   [`ledger::SAVE_INTERVAL`] may be missing from it.
 //! - Times are those of the wall clock. A clock that is set ends the span.

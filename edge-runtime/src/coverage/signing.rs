@@ -1,8 +1,8 @@
 //! The key with which the box signs its statements: `<state>/signing.key`, Ed25519 in PKCS #8.
 //!
 //! - Made at the first statement; readable by the runtime's user only.
-//! - The key signs two kinds of statement, which no text can be both of: a report of coverage is
-//!   canonical JSON, the manifest of a bundle has [`DOMAIN`](signature::DOMAIN) before it.
+//! - The key signs two kinds of statement, and no text can be both. A report of coverage is
+//!   canonical JSON; the manifest of a bundle has [`DOMAIN`](signature::DOMAIN) before it.
 //! - A signature proves which box made a statement, and that it was not changed afterwards, unless
 //!   somebody else can read the key.
 

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn span_of_a_wrong_clock_gets_the_times_of_the_clock_that_is_right() {
+    fn span_of_wrong_clock_gets_times_of_right_clock() {
         let tracked = |before: TimeQuality, after: TimeQuality| {
             let at = |unix_ms, quality| Wall { unix_ms, quality };
             let mut tracker = SpanTracker::default();
@@ -411,8 +411,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each clear frame of a steady clock is in one span, and no span continues over a frame
-        /// that failed, or over a gap of more than four usual intervals and five seconds.
+        /// Each clear frame of a steady clock is in one span. No span continues over a frame that
+        /// failed, or over a gap of more than four usual intervals and five seconds.
         #[test]
         fn spans_hold_each_clear_frame_and_no_gap(
             steps in proptest::collection::vec((1_u64..20_000, 0_u8..10), 1..200),

@@ -1,5 +1,5 @@
-//! State shared by the senders of effects and the thread that writes them: the queue, its limits,
-//! the effects on disk, and the reason of a refusal.
+//! State shared by the senders of effects and the thread that writes them. It is the queue, its
+//! limits, the effects on disk, and the reason of a refusal.
 
 use std::collections::{BTreeMap, VecDeque};
 

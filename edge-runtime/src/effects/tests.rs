@@ -334,7 +334,7 @@ fn counts_do_not_wait_for_a_disk_that_takes_an_outcome() {
 }
 
 #[test]
-fn panic_of_the_writer_fails_queued_effects_and_refuses_further_ones() {
+fn panic_of_writer_fails_queued_and_refuses_further_effects() {
     let dir = tempfile::tempdir().unwrap();
     let (panic, panics) = std::sync::mpsc::channel::<()>();
     let writer = move |_: &Shared, _| {

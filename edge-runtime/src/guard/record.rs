@@ -15,11 +15,11 @@ pub(super) const FORMAT: u16 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It started less than [`EARLY`](super::EARLY) ago.
+    /// The run started less than [`EARLY`](super::EARLY) ago.
     Starting,
-    /// It ran for at least [`EARLY`](super::EARLY).
+    /// The run lasted for at least [`EARLY`](super::EARLY).
     Healthy,
-    /// It was asked to stop, or refused to start with a reason.
+    /// The run was asked to stop, or refused to start with a reason.
     Stopped,
 }
 

@@ -40,7 +40,6 @@ pub(super) fn path_of(folder: &Path, start_ms: i64, number: u64, source: &Source
     folder.join(format!("{start_ms:015}-{number}-{source}.{DETECTIONS}"))
 }
 
-/// Path of the pictures of a chunk.
 pub(super) fn pictures_of(chunk: &Path) -> PathBuf {
     chunk.with_extension(PICTURES)
 }
@@ -232,7 +231,7 @@ impl ChunkFiles {
         self.bytes.unwrap_or(0) + self.pictures.unwrap_or(0)
     }
 
-    /// Its files, or only its pictures.
+    /// Files of the chunk, or only its pictures.
     fn paths(&self, only_pictures: bool) -> impl Iterator<Item = PathBuf> {
         let chunk = self.bytes.filter(|_| !only_pictures);
         let chunk = chunk.map(|_| self.path.clone());

@@ -1,4 +1,4 @@
-//! The history of all sources: what pipelines write, and the thread that brings it to the disk.
+//! The history of all sources: what pipelines write, and the thread that writes it to the disk.
 //!
 //! Locks, in order: `flushing`, `state`. Only `flushing` is held while the disk is used.
 
@@ -700,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_clock_does_not_order_the_deletion_when_the_share_is_full() {
+    fn wrong_clock_does_not_order_deletion_of_full_share() {
         let day_ms = 24 * 3_600_000;
         let right_ms = clock::wall().unix_ms;
         let (ahead, behind) = (right_ms + 3_650 * day_ms, 5 * 60_000);
@@ -821,7 +821,7 @@ mod tests {
     }
 
     #[test]
-    fn look_every_ten_seconds_is_one_chunk_and_held_frames_repeat_the_last_one() {
+    fn looks_every_ten_seconds_are_one_chunk_with_held_frames() {
         let bench = Bench::new();
         let id = PipelineId::new("watch").unwrap();
         let looks = Looks {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn last_answer_about_an_event_counts_until_its_record_is_deleted() {
+    fn last_answer_counts_until_record_of_event_is_deleted() {
         let index = Answers::default();
         for (seq, id, answer) in [(7, 2, "approve"), (8, 1, "reject"), (9, 2, "correct")] {
             index.add(seq, &record(id, "door", answer));

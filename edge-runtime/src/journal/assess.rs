@@ -47,7 +47,7 @@ pub enum AssessError {
 /// An assessment in the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessed {
-    /// Its journal record, durable.
+    /// Journal record of the assessment, durable.
     pub event: Event,
     /// Whether this call added the record.
     pub is_new: bool,
@@ -94,8 +94,8 @@ impl Journal {
         })
     }
 
-    /// Names of the values of an event that a person may enter: `code` and `text` where its chain
-    /// reads them, and the fields that the result of its chain names.
+    /// Names of the values of an event that a person may enter. They are `code` and `text` where
+    /// its chain reads them, and the fields that the result of its chain names.
     fn fields_of(&self, event: &Event) -> Result<Vec<String>, JournalError> {
         let chain = event
             .body

@@ -1,20 +1,18 @@
 //! The journal: durable events, and what to run after a restart.
 //!
 //! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]),
-//!   definitions of pipelines ([`Definitions`]), snapshots and clips ([`media`]),
-//!   stored spans of coverage ([`CoverageRecords`]), and the queue of reviews.
+//!   and definitions of pipelines ([`Definitions`]). Owns snapshots and clips ([`media`]), stored
+//!   spans of coverage ([`CoverageRecords`]), and the queue of reviews.
 //! - An event is visible to readers only after it is on stable storage.
-//! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
-//!   was set aside: its mark names the last one, else see `reservation`.
+//! - Numbers grow by exactly one, over restarts too. None is given twice, even when the store was
+//!   set aside: its mark names the last one, else see `reservation`.
 //! - Nothing is missing from [`Head::first`] to [`Head::last`]. Older critical records may remain;
 //!   a gap before `first` was left by retention or is named by a loss record (see `gaps`).
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
 //! - A sound store is open before its records are read; the first append reads them (`opening`).
 //! - Data of a newer version keeps the journal closed and is never overwritten.
-//!
-//! Locks, in order: `assessing`, `writer`, then that of `review_shares` or of the answers.
-//!
-//! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
+//! - Locks, in order: `assessing`, `writer`, then that of `review_shares` or of the answers.
+//! - Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
 mod answers;
 mod assess;

@@ -1,11 +1,11 @@
 //! Chooses the records to delete, and the order of deletion that records and media share.
 //!
 //! - Oldest first, within limits of records and bytes.
-//! - Critical items outlive others: they are deleted only when nothing else is left, or when they
-//!   fill half of a limit, so that a flood of them does not displace everything else.
-//! - Of media, frames kept on request are deleted first when they fill an eighth of the limit, so
-//!   that a client that polls displaces no more other media than that. No record has this rank.
-//! - Shares of media are of the bytes that they have, where that is less than their limit: on a
+//! - Critical items are deleted only when nothing else is left, or when they fill half of a limit.
+//!   So a flood of them does not displace everything else.
+//! - Of media, frames kept on request are deleted first when they fill an eighth of the limit. So a
+//!   client that polls displaces no more other media than that. No record has this rank.
+//! - Shares of media are of the bytes that they have, where that is less than their limit. On a
 //!   nearly full disk they never fill it.
 //! - No I/O: knows only numbers and sizes.
 

@@ -1,8 +1,8 @@
 //! Share of each rule's events that need a person.
 //!
 //! - Counts the events of the last [`WINDOW_MS`]. An event needs a person while its verdict is
-//!   `review` or `escalate`, and if a person answered; not if a second opinion or the box settled
-//!   it.
+//!   `review` or `escalate`, and if a person answered. It needs none if a second opinion or the box
+//!   settled it.
 //! - At most [`MAX_RULES`] rules, of which the one that is silent longest is evicted, and the last
 //!   [`MAX_EVENTS`] events of each.
 

@@ -1,6 +1,6 @@
-//! Decides from temperatures how much load is shed. After the thermal task of Hubris
-//! (oxidecomputer/hubris, `task/thermal`): control in the normal range, everything at once near
-//! the limit, and back to normal only when every sensor is.
+//! Decides from temperatures how much load is shed. It follows the thermal task of Hubris
+//! (oxidecomputer/hubris, `task/thermal`). It controls in the normal range, sheds everything at
+//! once near the limit, and returns to normal only when every sensor is.
 //!
 //! - Sans-IO: readings and the time go in, at most one [`Step`] comes out.
 //! - A sensor that is switched off is forgotten: its part of the chip has no power.

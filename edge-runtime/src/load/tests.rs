@@ -270,8 +270,8 @@ const SAMPLES: u32 = 1080;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
-    /// The chip stays [`RESERVE_K`] below its limit, or below what it reaches with everything
-    /// shed; and everything that is not of low priority is looked at once a second.
+    /// The chip stays [`RESERVE_K`] below its limit, or below what it reaches with everything shed.
+    /// Everything that is not of low priority is looked at once a second.
     #[test]
     fn hot_afternoon_stays_below_the_limit(afternoon in afternoon()) {
         let Afternoon { seed, mut simulated, morning, noon } = afternoon;

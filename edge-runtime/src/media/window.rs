@@ -84,7 +84,7 @@ impl std::fmt::Display for WindowSize {
 pub enum WindowEnd {
     /// A user closed it.
     Closed,
-    /// It could not be opened, or its screen went away; one sentence.
+    /// The window could not be opened, or its screen went away; one sentence.
     Failed(String),
 }
 

@@ -223,7 +223,6 @@ impl Scrape {
         }
     }
 
-    /// Adds a reading of the board of this age.
     pub fn add_board(&mut self, reading: &Reading, age: Duration) {
         let own = self.registry.sub_registry_with_prefix("board");
         add_sensors(own, reading);

@@ -1,19 +1,16 @@
-//! The runtime's API: HTTP/JSON over a Unix socket.
+//! The runtime's API: HTTP/JSON over a Unix socket, whose permission is the only access control.
 //!
-//! Owns the routes, refusals, event stream, OpenAPI description and metrics. The socket's file
-//! permission is the only access control.
-//!
+//! - Owns the routes, refusals, event stream, OpenAPI description and metrics.
 //! - Every refusal, the router's included, is a
 //!   [`Problem`](watchkeeper_contract::problem::Problem) as JSON.
 //! - Every route is in the OpenAPI description: both come from one attribute.
 //! - A client makes the runtime hold at most one page of events, one body and a few pieces of a
 //!   file. A body has at most [`MAX_BODY`] bytes, [`MAX_DEFINITION_BODY`] with a workflow
 //!   definition, [`MAX_PICTURES_BODY`] with pictures.
-//! - No request blocks the async threads: calls of [`Api`] run on the blocking pool, at most
+//! - No request blocks the async threads. Calls of [`Api`] run on the blocking pool, at most
 //!   [`MAX_CALLS`] at a time, so that health checks always find a thread. Files and bundles are
 //!   sent from there too, each kind with its own limit.
-//!
-//! Not here: sources, pipelines and models. The server reaches them through [`Api`] alone.
+//! - Not here: sources, pipelines and models. The server reaches them through [`Api`] alone.
 
 mod about;
 mod app;

@@ -190,7 +190,6 @@ impl Cuda {
     }
 }
 
-/// Memory of the device.
 #[derive(Debug)]
 pub(crate) struct DeviceMemory {
     cuda: &'static Cuda,

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_turns_are_passed_on_once_a_minute_with_their_number() {
+    fn alternating_messages_are_logged_once_a_minute_with_count() {
         let (here, start, mut log) = (thread::current().id(), Instant::now(), EMPTY);
         let mut numbers = |second, text| {
             let taken = log.take(start + Duration::from_secs(second), here, 1, text);

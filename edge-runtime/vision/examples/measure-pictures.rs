@@ -1,9 +1,9 @@
 //! Measures pictures and compares each with each: `measure-pictures FILE…`.
 //!
-//! Prints one JSON object a picture (`file`, `sharpness`, `brightness`, `contrast`, and `ms`, the
-//! milliseconds of its numbers and its thumbnail's views together), then one a pair (`a` and `b`,
-//! the places of the pictures in the list, and `similarity`). `tests/tools/quality/run` compares
-//! them with what the pictures are known to be.
+//! Prints one JSON object a picture: `file`, `sharpness`, `brightness`, `contrast`, and `ms`. `ms`
+//! are the milliseconds of its numbers and its thumbnail's views together. Then prints one object a
+//! pair: `a` and `b`, the places of the pictures in the list, and `similarity`.
+//! `tests/tools/quality/run` compares them with what the pictures are known to be.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_no_size_a_wrong_length_and_a_wrong_quality_are_refused() {
+    fn empty_picture_wrong_length_and_quality_are_refused() {
         assert!(matches!(
             encode(&RgbImage::new(0, 0), 80),
             Err(JpegError::Encode { .. })

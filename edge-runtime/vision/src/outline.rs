@@ -18,7 +18,7 @@ pub struct TurnedRect {
 }
 
 impl TurnedRect {
-    /// Its corners, clockwise; without rotation the lower left one is first.
+    /// Corners of the rectangle, clockwise; without rotation the lower left one is first.
     pub fn corners(&self) -> [Point; 4] {
         let (sin, cos) = self.angle.to_radians().sin_cos();
         let (w, h) = (self.width / 2.0, self.height / 2.0);
@@ -130,9 +130,9 @@ pub fn perimeter(polygon: &[Point]) -> f64 {
         .sum()
 }
 
-/// Simplifies a closed polygon to within `tolerance` pixels. Douglas and Peucker, "Algorithms for
-/// the reduction of the number of points required to represent a digitized line", 1973; it starts
-/// at two distant corners, found in three steps.
+/// Simplifies a closed polygon to within `tolerance` pixels. It starts at two distant corners,
+/// found in three steps. See Douglas and Peucker, "Algorithms for the reduction of the number of
+/// points required to represent a digitized line", 1973.
 pub fn simplified(polygon: &[Point], tolerance: f64) -> Vec<Point> {
     let count = polygon.len();
     let at = |i: usize| polygon.get(i % count.max(1)).copied().unwrap_or_default();

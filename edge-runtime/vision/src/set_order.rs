@@ -1,9 +1,9 @@
 //! The iteration order of CPython's sets of integers.
 //!
 //! `supervision` collects unpaired boxes and tracks with `set(range(n)) - taken` and assigns ids in
-//! the set's order; Roboflow's engine lists boxes in the order of a union. Equal ids need an equal
+//! the set's order. Roboflow's engine lists boxes in the order of a union. Equal ids need an equal
 //! order. A set is a hash table with open addressing, so the order follows from the numbers and the
-//! growth of the table (`Objects/setobject.c`, CPython 3.11).
+//! growth of the table. See `Objects/setobject.c`, CPython 3.11.
 //!
 //! Each number that goes in comes out once. The order depends only on the numbers and the batches
 //! in which they came.
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_want_the_same_place_are_walked_over_by_where_they_found_one() {
+    fn colliding_numbers_are_iterated_by_their_final_slot() {
         // 8 has the slot of 0, and 9 that of 1.
         assert_eq!(arranged(10, vec![3, 8, 9]), [8, 9, 3]);
     }

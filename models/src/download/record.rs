@@ -33,7 +33,7 @@ pub(crate) fn recorded_sum(target: &Path) -> io::Result<Option<Sha256Sum>> {
 /// Renames a file into place and records its checksum.
 ///
 /// The record is written first. A crash in between leaves the earlier file with the checksum of the
-/// new one: it counts as changed, and only the new file is accepted in its place.
+/// new one. It counts as changed, and only the new file is accepted in its place.
 pub(super) fn rename_with_sum(part: &Path, target: &Path, sum: Sha256Sum) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let record = record_of(target);

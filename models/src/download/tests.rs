@@ -277,7 +277,7 @@ fn unreadable_record_accepts_no_file_and_its_advice_works() {
 }
 
 #[test]
-fn file_that_gets_no_name_leaves_the_checksum_of_the_earlier_one() {
+fn file_without_name_keeps_checksum_of_earlier_file() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("m.onnx");
     let part = dir.path().join("m.onnx.part");

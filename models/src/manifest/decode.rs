@@ -67,8 +67,8 @@ pub enum DecodeKind {
         sigmoid: bool,
     },
     /// Two tensors: `1 × anchors × 4` offsets of row, column, height and width, and a logit of each
-    /// class after one of "nothing" (Liu et al., "SSD", 2016, with the anchors of TensorFlow's
-    /// Object Detection API).
+    /// class after one of "nothing". See Liu et al., "SSD", 2016, with the anchors of TensorFlow's
+    /// Object Detection API.
     Ssd {
         /// Pixels a cell, by level.
         strides: Vec<u32>,
@@ -85,8 +85,8 @@ pub enum DecodeKind {
     },
     /// One tensor `1 × numbers`: the embedding of the picture, of any length.
     Embedding,
-    /// One tensor `1 × steps × classes`: for each step along a line, a score for each character and
-    /// for none (Graves et al., "Connectionist temporal classification", ICML 2006).
+    /// One tensor `1 × steps × classes`. For each step along a line it has a score for each
+    /// character and for none (Graves et al., "Connectionist temporal classification", ICML 2006).
     Ctc {
         /// The characters by class, without the blank.
         characters: Arc<[Arc<str>]>,
@@ -120,8 +120,9 @@ pub enum DecodeKind {
         /// Number of tensors.
         tensors: usize,
     },
-    /// Two tensors: the anomaly score of the picture, and `1 × rows × columns`, or with a further
-    /// axis of one: the score of each place of the input (Akcay et al., "Anomalib", 2022).
+    /// Two tensors: the anomaly score of the picture, and `1 × rows × columns`, perhaps with a
+    /// further axis of one. The second has the score of each place of the input (Akcay et al.,
+    /// "Anomalib", 2022).
     Anomaly {
         /// Score from which a picture is unusual.
         threshold: f32,

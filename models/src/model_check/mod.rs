@@ -95,9 +95,9 @@ pub struct Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It asked for more memory than a check may use.
+    /// The process asked for more memory than a check may use.
     Memory,
-    /// It used [`MAX_CPU_SECONDS`].
+    /// The process used [`MAX_CPU_SECONDS`].
     Time,
     /// The back end crashed, by the signal of this number.
     Crash(i32),
@@ -128,7 +128,7 @@ impl fmt::Display for Ending {
 /// Why a check ended that says nothing about the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interruption {
-    /// It took longer than [`MAX_WALL_SECONDS`].
+    /// The check took longer than [`MAX_WALL_SECONDS`].
     Overdue,
     /// The process was killed, as the kernel does when memory runs out.
     Killed,
@@ -136,7 +136,7 @@ pub enum Interruption {
     Disk,
     /// A sandbox forbids a system call (SIGSYS).
     Forbidden,
-    /// Its caller cancelled it.
+    /// The check's caller cancelled it.
     Cancelled,
     /// A signal that is sent to stop programs, or an unknown exit code.
     Other(ExitStatus),

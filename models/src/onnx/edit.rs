@@ -48,7 +48,7 @@ pub enum OnnxError {
 /// An operation of the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Its type; with the domain in front if that is not ONNX's own.
+    /// Type of the operation; with the domain in front if that is not ONNX's own.
     pub(super) op: String,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
@@ -102,7 +102,6 @@ impl Node {
         names.append(self.rest.clone())
     }
 
-    /// The attribute with this name.
     pub(super) fn attribute(&self, name: &str) -> Result<Option<Message>, OnnxError> {
         const NAME: u32 = 1;
         for bytes in self.rest.all(Self::ATTRIBUTE) {
@@ -114,7 +113,6 @@ impl Node {
         Ok(None)
     }
 
-    /// Removes an attribute.
     pub(super) fn remove_attribute(&mut self, name: &str) {
         const NAME: u32 = 1;
         self.rest.retain(Self::ATTRIBUTE, |bytes| {
@@ -389,7 +387,6 @@ impl File {
         self.model = model.message(Self::OPSETS, &opset);
     }
 
-    /// Adds a property with a key and a value.
     pub(super) fn add_property(&mut self, key: &str, value: &str) {
         let property = Message::default().text(1, key).text(2, value);
         let model = std::mem::take(&mut self.model);

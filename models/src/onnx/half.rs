@@ -38,7 +38,7 @@ pub fn convert(file: Bytes) -> Result<Bytes, OnnxError> {
     Ok(network.to_bytes().into())
 }
 
-/// Tells for each node whether it becomes float16.
+/// Returns for each node whether it becomes float16.
 fn choose(network: &File) -> Result<Vec<bool>, OnnxError> {
     let floats = float_tensors(network)?;
     let feeds_product = feed_products(network);

@@ -22,7 +22,7 @@ pub struct LibraryManifest {
 /// The package for one processor architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryBuild {
-    /// Its `member` is the library.
+    /// Package whose `member` is the library.
     pub package: RegistryPackage,
     pub(crate) notices: Vec<Notice>,
 }

@@ -42,7 +42,7 @@ pub enum ArchiveFormat {
 /// How the bytes become an ONNX file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conversion {
-    /// They are one.
+    /// The bytes are an ONNX file already.
     None,
     /// From TensorFlow Lite.
     Tflite,

@@ -195,11 +195,11 @@ impl Zoo {
 
     /// Copies a local file into the first models folder and returns its name there.
     ///
-    /// The manifest is, in this order: the given one, that of the model named by `like`, the one
-    /// beside the file, that of a known export. A manifest from outside the zoo is copied too.
+    /// The first of these is the manifest: the given one, that of the model `like`, the one beside
+    /// the file, that of a known export. A manifest from outside the zoo is copied too.
     ///
     /// The name is `name`, else that of the manifest. But a file that only has a model's layout,
-    /// and is not one of its known files, is another model: it is named after the file and gets its
+    /// and is not one of its known files, is another model. It is named after the file and gets its
     /// own manifest.
     ///
     /// `opens` checks that the file is the network that its manifest describes, before anything is

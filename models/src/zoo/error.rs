@@ -111,7 +111,7 @@ pub enum ZooError {
         /// Name of the model.
         name: String,
         path: PathBuf,
-        /// Its checksum now.
+        /// Present checksum of the file.
         found: Sha256Sum,
         /// A checksum it should have.
         expected: Sha256Sum,

@@ -10,7 +10,7 @@
 //! - A thought that the client changed is refused.
 //! - The prompt cache is simulated by hashing prefixes, so a cache miss shows in the usage.
 //! - With an exchange folder, each request after the script becomes a file there, and the answer is
-//!   read from a file, so a person or a program can play the model.
+//!   read from a file. So a person or a program can play the model.
 
 mod claude;
 mod exchange;

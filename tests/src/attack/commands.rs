@@ -82,7 +82,7 @@ impl Attacker {
 }
 
 /// Publishes `count` mutated requests, some of them oversized. Each has to be answered, the daemons
-/// have to go on answering, and a valid request has to be executed afterwards.
+/// have to continue to answer, and a valid request has to be executed afterwards.
 ///
 /// # Errors
 /// If a process can't be started, or the client loses its broker.

@@ -1,7 +1,8 @@
 //! Attacks on a running box, counted: kills, damaged files, and floods of invalid input.
 //!
 //! - Each attack has its own box. It counts acknowledged events that are neither there nor named in
-//!   a loss record, ends of a process that nobody asked for, and the longest silence.
+//!   a loss record. It also counts ends of a process that nobody asked for, and measures the
+//!   longest silence.
 //! - The choices come from a seed, so a run can be repeated. Its timing differs.
 //!
 //! Not here: the command line (`bin/attack.rs`).

@@ -2,8 +2,8 @@
 //!
 //!     tests/tools/attack [--only NAME] [--share N] [--seed N] [--json FILE]
 //!
-//! Exit codes: 0: nothing was lost silently, no process ended by itself, no daemon was silent for a
-//! minute; 1: one of these happened; 2: it could not run. `tests/README.md` has the details.
+//! Exit code 0: nothing was lost silently, no process ended by itself, no daemon was silent for a
+//! minute. 1: one of these happened. 2: it could not run. `tests/README.md` has the details.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -1,4 +1,4 @@
-//! Counts crossings in tracking sequences, and tells true from wrong ones by the evidence.
+//! Counts crossings in tracking sequences, and separates true from wrong ones by the evidence.
 //!
 //!     mot-count IN_DIR [--events FILE]
 //!

@@ -1,7 +1,7 @@
 //! Target `evidence`: what sources of a chain receive from outside. The first byte chooses.
 //!
-//! - The response of a service, the fields of a model and a chain from disk become an answer, or a
-//!   sentence of one line that says what is wrong.
+//! - The response of a service, the fields of a model and a chain from disk become an answer.
+//!   Otherwise they give a sentence of one line that says what is wrong.
 //! - A confidence is in `0.0..=1.0`, and a chain that was read reaches a final state.
 //! - No value that was read changes host or path segments of an address.
 
@@ -83,7 +83,7 @@ fn check_chain(text: &str) {
             }
         }
     }
-    // A stored chain has at most twelve sources; a longer one was written by nobody.
+    // A stored chain has at most twelve sources; the program writes no longer one.
     chain.give_up("too long");
     assert!(matches!(chain.next(NOW), Step::Done(_)), "{chain:?}");
 }

@@ -43,7 +43,7 @@ pub struct AfterAnswers {
     pub narrowing: Option<Narrowing>,
     /// True and false events that nobody reviews (`record`, `act`), without any change.
     pub certain: [usize; 2],
-    /// The same of the narrowed and calibrated rule.
+    /// True and false events of the narrowed and calibrated rule that nobody reviews.
     pub calibrated_certain: [usize; 2],
 }
 

@@ -3,9 +3,9 @@
 //! - HOTA: Luiten et al., "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", IJCV
 //!   2021.
 //! - CLEAR: Bernardin & Stiefelhagen 2008. IDF1: Ristani et al. 2016.
-//! - The details are those of `TrackEval`, so that figures are comparable: the order of matching,
-//!   the rules of the data sets for ignored boxes, and how sequences are combined. Counts are added
-//!   up; association is weighted by matches.
+//! - The details are those of `TrackEval`, so that figures are comparable. They are the order of
+//!   matching, the rules of the data sets for ignored boxes, and how sequences are combined. Counts
+//!   are added up; association is weighted by matches.
 //!
 //! Figures agree with `TrackEval` to a tenth of a percent; a test compares them with its table.
 

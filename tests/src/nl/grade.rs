@@ -576,8 +576,8 @@ impl<'g> Grader<'g> {
         }
     }
 
-    /// The language of the request where a task wants that of its instruction, and the run has a
-    /// wording in another one that does not ask for the wanted one by name.
+    /// The language of the run's wording, if the task wants that of its instruction and the wording
+    /// does not ask for it by name. Else `wanted`.
     fn wanted_language<'w>(&self, wanted: &'w str) -> &'w str {
         let of_instruction = language_of(&self.task.instruction);
         let words = &self.outcome.words;

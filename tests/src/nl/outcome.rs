@@ -87,7 +87,6 @@ impl Call {
     }
 }
 
-/// Reply of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentReply {
     pub text: String,

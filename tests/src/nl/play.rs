@@ -75,7 +75,7 @@ pub struct PlayedEvent {
 pub struct Counter {
     /// Camera of the count.
     pub camera: String,
-    /// Its name, the counted classes, `in`, `out`, `total`, `visits`, `present`.
+    /// Name of the counter, the counted classes, `in`, `out`, `total`, `visits`, `present`.
     pub words: BTreeSet<String>,
     pub value: f64,
 }

@@ -9,7 +9,6 @@ use super::grade::{Grade, Graded};
 use super::outcome::Outcome;
 use super::task::{Gate, Task};
 
-/// One run of a task.
 #[derive(Debug, Clone)]
 pub struct TaskRun {
     /// Number of the run, counted from 0; a run that could not take place has one too.

@@ -270,7 +270,6 @@ impl Scene {
         Ok(())
     }
 
-    /// Returns the camera of this id.
     pub fn camera(&self, id: &str) -> Option<&Camera> {
         self.cameras.iter().find(|c| c.id == id)
     }

@@ -4,8 +4,8 @@
 //! scene. The preview is answered by the engine on the camera's own picture, the dry run by
 //! [`super::play`]. Everything else is forwarded unchanged.
 //!
-//! If the task injects it, the first preview and the first dry run use the workflow mirrored left
-//! to right, or the first validation is refused: errors that the LLM can see and correct.
+//! The task may inject errors that the LLM can see and correct. The first preview and the first dry
+//! run use the workflow mirrored left to right, or the first validation is refused.
 //!
 //! Everything that is deployed passes to the runtime unchanged.
 
@@ -179,7 +179,6 @@ impl Between {
         }
     }
 
-    /// Returns the camera that a picture is of.
     fn camera_of(&self, picture: &[u8]) -> Option<String> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shown.iter().rev().find(|(known, _)| known == picture);

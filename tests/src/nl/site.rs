@@ -392,8 +392,8 @@ fn show(scene: &Scene, camera: &str, stands_still: bool) -> anyhow::Result<HttpC
     HttpCamera::showing(pictures, INTERVAL)
 }
 
-/// Specifies an existing pipeline: detection and tracking with the task's settings, and an event
-/// for every visitor, or for one who stays for the named duration.
+/// Specifies an existing pipeline: detection and tracking with the task's settings. It makes an
+/// event for every visitor, or for one who stays for the named duration.
 pub fn existing_spec(scene: &Scene, existing: &Existing) -> Value {
     let params = &existing.params;
     let mut detect = json!({

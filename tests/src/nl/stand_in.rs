@@ -2,7 +2,8 @@
 //!
 //! The runtime opens, checks and runs them like any other; [`super::play`] replaces their
 //! detections by the script. The ONNX file is written here, because it has one more tensor for
-//! every label: `output = mean(picture) * zeros(1 × (4 + labels) × 1)`, in the layout of YOLOv8.
+//! every label. That is `output = mean(picture) * zeros(1 × (4 + labels) × 1)`, in the layout of
+//! YOLOv8.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! File of tasks: the request of a user, the scene, and the checks that have to hold afterwards.
 //!
-//! Nothing in a file is ignored: a task with an unknown operation, field or injected error is
-//! unreadable and does not pass, so that a table never claims more than was graded.
+//! Nothing in a file is ignored. A task with an unknown operation, field or injected error is
+//! unreadable and does not pass. So a table never claims more than was graded.
 
 use std::path::Path;
 
@@ -15,7 +15,6 @@ use super::scene::Scene;
 /// Supported version of the format.
 const VERSION: u64 = 1;
 
-/// File of tasks.
 #[derive(Debug, Clone)]
 pub struct TaskFile {
     /// Shares that a release has to reach.

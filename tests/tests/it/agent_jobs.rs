@@ -99,7 +99,7 @@ impl Site {
 }
 
 #[test]
-fn killed_agent_resumes_its_job_with_nothing_lost_and_nothing_twice() -> anyhow::Result<()> {
+fn killed_agent_resumes_job_without_loss_or_repetition() -> anyhow::Result<()> {
     let mut site = Site::new("")?;
     write_pictures(&site.bench.path("photos"), 16)?;
     let whole = site.submit()?;

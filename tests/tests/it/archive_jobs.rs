@@ -1,4 +1,4 @@
-//! Jobs that enter files into the archive, and organise what is there.
+//! Jobs that enter files into the archive, and organise its entries.
 
 use std::fs;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn killed_agent_enters_files_of_a_job_into_the_archive_once() -> anyhow::Result<
 }
 
 #[test]
-fn job_of_a_user_organises_a_collection_and_replaces_nothing_unasked() -> anyhow::Result<()> {
+fn user_job_organises_collection_and_replaces_nothing() -> anyhow::Result<()> {
     let site = Site::new("")?;
     write_pictures(&site.bench.path("photos"), 4)?;
     write_pictures(&site.bench.path("others"), 5)?;

@@ -237,7 +237,7 @@ fn trial_measures_the_stages_of_a_deployed_watch() -> anyhow::Result<()> {
     };
     assert_eq!(stages(&alone["results"]), stages(&deployed));
     // A pipeline of another name needs no decoding of its own, and one that replaces this pipeline
-    // can't be told from it.
+    // looks like it.
     let beside = trial("second")?;
     ensure!(beside["others_s"] == 0.0, "{beside:#}");
     let instead = trial("watch")?;
@@ -250,7 +250,7 @@ fn trial_measures_the_stages_of_a_deployed_watch() -> anyhow::Result<()> {
 }
 
 #[test]
-fn trial_does_not_know_the_decoding_when_a_watch_starts_meanwhile() -> anyhow::Result<()> {
+fn trial_has_no_decoding_if_a_watch_starts_meanwhile() -> anyhow::Result<()> {
     let bench = bench()?;
     let _runtime = bench.runtime()?;
     let wanted = json!({"pipeline": pipeline("draft", &json!({})), "seconds": 8.0});

@@ -320,8 +320,8 @@ fn tampered(bundle: &[u8], state: &Path, other: &Path) -> anyhow::Result<Vec<(St
     Ok(cases)
 }
 
-/// Bundles that were changed and listed again: without a key, with another key, and with the key of
-/// the box, where the records contradict each other.
+/// Bundles that were changed and listed again, without a key, with another key, and with the key of
+/// the box. With the box's key the records contradict each other.
 fn rewritten(files: &Files, state: &Path, other: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     fs::create_dir_all(other)?;
     let records = String::from_utf8(files[RECORDS].clone())?;

@@ -48,7 +48,7 @@ fn ends(bench: &Bench) -> anyhow::Result<Vec<String>> {
 }
 
 #[test]
-fn coverage_outlasts_pause_and_kill_and_is_the_ground_of_answers() -> anyhow::Result<()> {
+fn coverage_outlasts_pause_and_kill_and_supports_answers() -> anyhow::Result<()> {
     let bench = bench()?;
     let runtime = bench.runtime()?;
     wait_for("the first span", || {

@@ -1,5 +1,5 @@
-//! A chain of sources from end to end: the real runtime reads a code, the real agent looks it up in
-//! a table, and the journal has one assessment with a link for each source.
+//! A chain of sources from end to end. The real runtime reads a code, and the real agent looks it
+//! up in a table. The journal has one assessment with a link for each source.
 
 use std::process::Command;
 
@@ -68,7 +68,7 @@ fn assessed(bench: &Bench, pipeline: &str) -> anyhow::Result<Value> {
 }
 
 #[test]
-fn code_that_a_table_knows_is_decided_and_another_one_waits_for_a_person() -> anyhow::Result<()> {
+fn code_in_table_is_decided_and_other_waits_for_a_person() -> anyhow::Result<()> {
     let bench = bench()?;
     let _runtime = bench.runtime()?;
     let agent = bench.agent()?;

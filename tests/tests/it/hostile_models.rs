@@ -1,5 +1,5 @@
-//! Model files that ask for more memory or time than a machine has: each is refused with one
-//! sentence, by the daemon that lives on and keeps watching.
+//! Model files that ask for more memory or time than a machine has. The daemon refuses each with
+//! one sentence, lives on and keeps watching.
 
 use std::fs;
 use std::path::Path;
@@ -223,7 +223,7 @@ fn network_with_a_huge_constant_is_refused_while_others_watch() -> anyhow::Resul
 }
 
 #[test]
-fn network_that_expands_without_bound_is_refused_while_others_watch() -> anyhow::Result<()> {
+fn unbounded_network_is_refused_while_others_watch() -> anyhow::Result<()> {
     refused_at_deployment(Hostile::Expand, MEMORY)
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn content(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>
 }
 
 #[test]
-fn job_killed_at_any_moment_is_resumed_with_nothing_lost_and_nothing_twice() -> anyhow::Result<()> {
+fn killed_job_resumes_without_loss_or_repetition() -> anyhow::Result<()> {
     let kills = match soak("a hundred kills of jobs") {
         true => MANY_KILLS,
         false => KILLS,
@@ -154,7 +154,7 @@ fn started(bench: &Bench, step: &str) -> anyhow::Result<usize> {
 }
 
 #[test]
-fn misspelt_plan_is_repaired_and_an_invalid_one_lists_all_faults() -> anyhow::Result<()> {
+fn misspelt_plan_is_repaired_and_invalid_one_lists_faults() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     write_pictures(&bench.path("photos"), 3)?;
     let misspelt = PLAN.replace("measure_quality", "measure_qualty");

@@ -159,7 +159,7 @@ fn failed_step_is_revised_by_the_model_and_done_steps_stay() -> anyhow::Result<(
 }
 
 #[test]
-fn request_that_only_a_model_understands_is_refused_where_the_model_fails() -> anyhow::Result<()> {
+fn request_for_a_model_is_refused_if_the_model_fails() -> anyhow::Result<()> {
     let broke = faulty(answers("x"), &json!({"kind": "out_of_credit"}));
     let (bench, model) = with_model(|_| vec![broke])?;
     let request = "organise ./photos by day, moody ones only";

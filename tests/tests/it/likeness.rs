@@ -2,7 +2,7 @@
 //!
 //! Most tests use the tiny CLIP of `tests/models`, whose two numbers are the bright and the dark
 //! share of a picture. The network of the package `mobilenet-v2-features` is not in the repository:
-//! `tests/tools/oidv4/run FOLDER` brings it, and `WATCHKEEPER_OIDV4=FOLDER` enables its tests.
+//! `tests/tools/oidv4/run FOLDER` fetches it, and `WATCHKEEPER_OIDV4=FOLDER` enables its tests.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -99,8 +99,7 @@ fn pictures_are_found_by_a_picture_a_name_and_a_text() -> anyhow::Result<()> {
 }
 
 #[test]
-fn text_without_a_model_of_texts_and_no_model_at_all_are_refused_with_the_remedy()
--> anyhow::Result<()> {
+fn missing_text_model_or_model_is_refused_with_remedy() -> anyhow::Result<()> {
     let bench = Bench::new("[models]\ndir = \"none\"\n")?;
     let _runtime = bench.runtime()?;
     let _agent = bench.agent()?;
@@ -219,7 +218,7 @@ fn job_groups_ranks_tags_and_finds_by_networks() -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_a_plan_needs_and_the_box_lacks_is_a_fault_with_the_remedy() -> anyhow::Result<()> {
+fn plan_that_box_can_not_run_is_a_fault_with_remedy() -> anyhow::Result<()> {
     let bench = bench_of_jobs()?;
     let _runtime = bench.runtime()?;
     let faults = |tool: &str, params: &str| {

@@ -1,5 +1,5 @@
 //! Tools of an LLM on the real runtime: looking by every task, results of a pipeline and its
-//! history, edits of a draft, and a question that is handed over to the set-up.
+//! history, edits of a draft. Also a question that is handed over to the set-up.
 
 use std::path::Path;
 

@@ -73,8 +73,9 @@ fn our_byte_track_scores_what_the_peer_scores() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best HOTA and the best IDF1 of a group among supervision's ByteTrack (both activations),
-/// OC-SORT, C-BIoU and BoT-SORT of `trackers` 2.6.1, and norfair 2.1.1, by TrackEval.
+/// The best HOTA and the best IDF1 of a group of trackers, by TrackEval. The group has
+/// supervision's ByteTrack (both activations), OC-SORT, C-BIoU and BoT-SORT of `trackers` 2.6.1,
+/// and norfair 2.1.1.
 const BEST_PEER: [(&str, f64, f64); 3] = [
     ("MOT15", 34.3, 45.5),
     ("MOT17", 52.5, 64.7),

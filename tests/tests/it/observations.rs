@@ -1,5 +1,5 @@
-//! What the notes say about a camera in a span of time: over the agent's API, at the command line,
-//! and for an LLM, which always has the user's preferences too.
+//! What the notes say about a camera in a span of time. Asked over the agent's API, at the command
+//! line, and for an LLM, which always has the user's preferences too.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What `status` and `doctor` tell the operator of a box that works in part only.
+//! What `status` and `doctor` report to the operator of a box that works in part only.
 
 use std::time::SystemTime;
 
@@ -18,7 +18,7 @@ fn said(bench: &Bench, arguments: &[&str]) -> anyhow::Result<String> {
 }
 
 #[test]
-fn refused_login_is_told_and_a_corrected_file_is_read_at_the_next_connect() -> anyhow::Result<()> {
+fn refused_login_is_reported_and_corrected_file_is_read() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let options = BrokerOptions {
         logins: vec![("gate".to_owned(), PASSWORD.to_owned())],
@@ -100,7 +100,7 @@ fn status_without_runtime_shows_since_when_and_the_agent() -> anyhow::Result<()>
 }
 
 #[test]
-fn commands_that_need_the_socket_only_survive_a_typo_in_the_file() -> anyhow::Result<()> {
+fn commands_that_need_only_socket_survive_typo_in_file() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
     let _runtime = bench.runtime()?;
     let socket = bench.socket().display().to_string();

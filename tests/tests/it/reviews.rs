@@ -252,7 +252,7 @@ fn answers_calibrate_a_rule_and_narrow_it_after_a_yes() -> anyhow::Result<()> {
     })?;
     let few = reviews(&bench, &["narrow", "watch"])?;
     assert!(String::from_utf8(few.stdout)?.contains("0 answers are too few"));
-    // Nobody wants to hear of the left half of the street.
+    // The user wants no events of the left half of the street.
     for event in &began[..ANSWERS] {
         let bbox: Vec<f64> = serde_json::from_value(event["body"]["bbox"].clone())?;
         let answer = if bbox[0] + bbox[2] < 1.0 {
@@ -307,7 +307,7 @@ fn answers_calibrate_a_rule_and_narrow_it_after_a_yes() -> anyhow::Result<()> {
 }
 
 #[test]
-fn reviews_are_answered_in_the_chat_and_wrong_numbers_are_refused() -> anyhow::Result<()> {
+fn chat_answers_reviews_and_refuses_wrong_numbers() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;
     let rules = [json!({"name": "a"}), json!({"name": "b"})];

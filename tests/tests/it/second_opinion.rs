@@ -1,5 +1,5 @@
-//! A second opinion from end to end: the real runtime makes a doubtful event and keeps its picture,
-//! the real agent asks an LLM, and a foreign subscriber receives the result.
+//! A second opinion from end to end. The real runtime makes a doubtful event and keeps its picture.
+//! The real agent asks an LLM, and a foreign subscriber receives the result.
 
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;

@@ -85,7 +85,7 @@ fn watch(bench: &Bench, clip: &Value) -> anyhow::Result<([u32; 2], usize, f64)> 
 }
 
 #[test]
-fn clip_of_the_stream_has_the_camera_s_size_and_states_its_start() -> anyhow::Result<()> {
+fn clip_of_stream_has_camera_size_and_states_its_start() -> anyhow::Result<()> {
     let camera = camera()?;
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;

@@ -2,7 +2,7 @@
 //! with LiteRT.
 //!
 //! The original of `ssd-mobilenet-v2` is not in the repository. `tests/tools/oidv4/run FOLDER`
-//! brings its package, and LiteRT's outputs; `WATCHKEEPER_OIDV4=FOLDER` enables that test. Without
+//! fetches its package, and LiteRT's outputs; `WATCHKEEPER_OIDV4=FOLDER` enables that test. Without
 //! it, the test says that it is skipped.
 
 use std::fs::{self, File};

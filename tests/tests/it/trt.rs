@@ -544,7 +544,7 @@ fn machine_without_device_is_named() -> anyhow::Result<()> {
 }
 
 #[test]
-fn cuda_library_whose_driver_is_too_old_leaves_the_device_to_an_older_one() -> anyhow::Result<()> {
+fn cuda_library_with_old_driver_leaves_device_to_older_one() -> anyhow::Result<()> {
     let Some(bench) = Box::new(Headers::V10, "two libraries of CUDA")? else {
         return Ok(());
     };

@@ -161,7 +161,7 @@ fn a_name_in_a_macro_ties() -> crate::Outcome {
 }
 
 #[test]
-fn a_re_export_leads_to_the_defining_file_and_ties_nothing_itself() -> crate::Outcome {
+fn re_export_leads_to_defining_file_and_ties_nothing() -> crate::Outcome {
     let said = said_of(&[
         ("lib.rs", "mod a; mod b;\npub use a::Front;"),
         (

@@ -19,6 +19,7 @@ mod sans_io;
 mod schemas;
 mod shells;
 mod short_docs;
+mod short_texts;
 mod systemd;
 mod text;
 mod words;

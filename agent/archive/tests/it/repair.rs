@@ -102,7 +102,7 @@ async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
 }
 
 #[tokio::test]
-async fn content_too_large_for_memcached_is_lost_while_a_server_is_down() {
+async fn too_large_content_is_lost_while_memcached_is_down() {
     let folder = tempfile::tempdir().unwrap();
     let archive = beside_a_memcached_that_is_down(folder.path());
     // The write of a small one marks the server down.
@@ -197,7 +197,7 @@ async fn object_is_absent_only_if_the_store_names_its_key() {
 }
 
 #[tokio::test]
-async fn verification_tells_an_absent_copy_from_one_that_cannot_be_asked_for() {
+async fn verification_separates_absent_from_unreachable_copies() {
     let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = S3Server::start(objects.path());
     let address = server.address;

@@ -387,7 +387,7 @@ async fn object_tier_at_a_new_place_gets_old_contents_once() {
 }
 
 #[tokio::test]
-async fn removal_reaches_every_memcached_and_names_those_that_are_away() {
+async fn removal_reaches_every_memcached_and_names_absent_ones() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (Memcached::start(), Memcached::start());
     let archive = with_memcached(folder.path(), &[&first, &second]);

@@ -133,7 +133,7 @@ async fn content_of_several_entries_is_stored_once() {
 }
 
 #[tokio::test]
-async fn expired_entry_is_gone_at_once_and_its_content_after_the_sweep() {
+async fn expired_entry_is_gone_at_once_its_content_after_sweep() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(settings(folder.path()));
     let brief = NewEntry {
@@ -161,7 +161,7 @@ async fn skip_cache_reads_the_disk_and_finds_its_damage() {
         (tier, std::fs::read(&blob).unwrap()),
         ("memory", b"wrong".to_vec())
     );
-    // The copy in memory brings the content back.
+    // The copy in memory restores the content.
     let repaired = archive.retrieve(&name("yard/a.jpg"), true).await.unwrap();
     assert_eq!(
         (repaired.tier, std::fs::read(&blob).unwrap()),
@@ -255,7 +255,7 @@ async fn embed(archive: &Archive, model: &str, vector: impl Fn(&str) -> Vec<f32>
 }
 
 #[tokio::test]
-async fn pictures_without_an_embedding_are_found_again_and_models_are_not_mixed() {
+async fn pictures_without_embedding_are_found_per_model() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(settings(folder.path()));
     for text in ["yard/a.jpg", "yard/b.png", "yard/c.txt"] {
@@ -415,7 +415,7 @@ async fn content_that_cannot_be_read_ends_no_verification() {
 }
 
 #[tokio::test]
-async fn answer_is_bounded_by_bytes_and_the_next_page_begins_behind_its_last() {
+async fn answer_is_bounded_by_bytes_and_next_page_follows() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(settings(folder.path()));
     // Large records and small ones: 4 MiB hold about 260 of the former.

@@ -29,7 +29,7 @@ pub enum Job {
     Retriever,
     /// Proposes jobs on pictures, for a conversation.
     Organiser,
-    /// Says what the evidence of events shows.
+    /// Describes what the evidence of events shows.
     Identifier,
     /// Hands instructions to the four before.
     Coordinator,

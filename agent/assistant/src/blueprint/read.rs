@@ -1,4 +1,4 @@
-//! Parses the text of a blueprint.
+//! Parses a blueprint: TOML between `+++` lines, then instructions for the language model.
 //!
 //! ```text
 //! +++
@@ -7,15 +7,12 @@
 //! tools = ["look_around", "query_events"]
 //! model = "small"           # or "large"; or, with `provider = "claude"`, the id of a model
 //! plan_required = false     # true: a proposal is refused before update_plan was called
-//!
 //! [limits]
 //! steps = 4
 //! cost_usd = 0.02
 //! +++
 //! Answer in Polish. The dock is on camera dock; deliveries come before ten.
 //! ```
-//!
-//! TOML is between the `+++` lines; further instructions for the language model follow.
 
 use serde::de::DeserializeOwned;
 use watchkeeper_llm::money::Money;

@@ -3,8 +3,8 @@
 //! - A file is written whole or not at all, only if it is valid, and gets the folder's owner.
 //! - Of more than [`MAX_FILES`] files the first by name count; the others are reported.
 //! - An invalid or unreadable file affects only its own name. The built-in blueprint of that name
-//!   stays in use only if the file certainly names no provider, so that no request is sent to
-//!   another one.
+//!   stays in use only if the file certainly names no provider. So no request is sent to another
+//!   one.
 
 mod entry;
 
@@ -421,7 +421,6 @@ enum WriteTarget {
     Any,
 }
 
-/// Changes the owner of `path` to that of `folder`.
 fn change_owner(path: &Path, folder: &Path) -> io::Result<()> {
     let (mine, wanted) = (fs::metadata(path)?, fs::metadata(folder)?);
     match mine.uid() == wanted.uid() {

@@ -3,8 +3,8 @@
 //! - The first of these with a plan for the whole request serves it, and the report names it.
 //! - If the language model fails too, the words that the rules do not understand are named.
 //! - A plan of a model is cached once its job is done.
-//! - The request, the user's preferences, the tools and the faults of a plan are all that a model
-//!   reads for a new request: no picture, no metadata of one and no name of a file.
+//! - For a new request a model reads only the request, the user's preferences, the tools and the
+//!   faults of a plan. It reads no picture, no metadata of one and no file name.
 
 use std::fmt::Display;
 use std::path::PathBuf;

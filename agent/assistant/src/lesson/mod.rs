@@ -5,9 +5,9 @@
 //! - [`store`]: merges and bounds the lessons of the notes. [`recall`]: finds them again.
 //!
 //! Invariants:
-//! - Names, numbers, and messages of tools without the texts of the call make a lesson
-//!   ([`mistake::without_texts`]). Free text of a language model is one marked line of it, bounded,
-//!   which decides nothing: neither what is the same lesson, nor whether it is found.
+//! - A lesson consists of names, numbers, and messages of tools without the texts of the call
+//!   ([`mistake::without_texts`]). Free text of a language model is one marked, bounded line of it.
+//!   That line decides neither which lessons are equal, nor whether a lesson is found.
 //! - A lesson that a user wrote or marked as theirs is neither merged nor evicted.
 //!
 //! Not here: which calls of a turn failed (`setup_agent::reflection`).

@@ -109,7 +109,7 @@ fn narrowing_that_the_newest_answers_contradict_is_not_proposed() {
 
 proptest! {
     #[test]
-    fn narrowed_rule_is_valid_and_loses_nearly_nothing_of_what_it_was_chosen_on(
+    fn narrowed_rule_is_valid_and_keeps_approved_events(
         answers in proptest::collection::vec(
             (any::<bool>(), [0.0f64..=1.0, 0.0..=1.0], 0.5f64..=1.0), 20..80,
         ),

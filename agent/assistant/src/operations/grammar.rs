@@ -27,7 +27,7 @@ const MAX_CHARS: usize = 2_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadOperation {
     pub operation: Operation,
-    /// Its words may mean something else: it counts only if this collection exists.
+    /// Collection that must exist for the operation to count: its words may mean something else.
     pub requires: Option<String>,
 }
 

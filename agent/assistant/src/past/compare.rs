@@ -1,6 +1,6 @@
 //! Two spans of a question, and which of them had more events.
 //!
-//! Invariant: "more" and "fewer" are said only where both spans were watched alike.
+//! Invariant: "more" and "fewer" are reported only where both spans were watched alike.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

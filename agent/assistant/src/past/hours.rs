@@ -44,7 +44,6 @@ pub fn count_by(unit: Unit, moments: &[Timestamp], zone: &TimeZone) -> BTreeMap<
     counts
 }
 
-/// Counts moments by the hour of `zone`.
 pub(super) fn count_by_hour(moments: &[Timestamp], zone: &TimeZone) -> Vec<HourCount> {
     let counts = count_by(Unit::Hour, moments, zone).into_iter();
     let one = |(start, number): (Timestamp, u64)| HourCount {

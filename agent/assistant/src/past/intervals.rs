@@ -24,7 +24,7 @@ impl Intervals {
         self.0.iter().map(|(from, to)| to - from).sum()
     }
 
-    /// Its first and last moment; `None` if it is empty.
+    /// First and last moment of all intervals; `None` if there are no intervals.
     pub fn bounds(&self) -> Option<(i64, i64)> {
         Some((self.0.first()?.0, self.0.last()?.1))
     }

@@ -266,9 +266,9 @@ fn span_rate(span: &CoverageSpan) -> Option<f64> {
     (span.frames >= MIN_FRAMES && seconds > 0.0).then(|| (span.frames - 1) as f64 / seconds)
 }
 
-/// Gives each gap its reason: the first that holds, then the pause of a watch that answers the
-/// question, then the reports of other watches, those of the place first, then how the span before
-/// it ended.
+/// Gives each gap its reason: the first one in `found.reasons`, then the pause of a watch that
+/// answers the question. Then the reports of other watches, those of the place first, then how the
+/// span before it ended.
 fn explain(
     gaps: &Intervals,
     found: &Collected,

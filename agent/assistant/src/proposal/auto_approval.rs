@@ -6,8 +6,9 @@
 //! Invariants:
 //! - Only [`ApprovalRules::decide`] makes an [`AutoApproval`], for one proposal with its
 //!   fingerprint.
-//! - Never approved: the work of an LLM or of the box, a part of a request, several pipelines, a
-//!   change with a warning, a kind that is not listed. A quiet scene in a trial is not a warning.
+//! - Never approved: the work of an LLM or of the box, a part of a request, several pipelines. Nor
+//!   a change with a warning, or a kind that is not listed. A quiet scene in a trial is not a
+//!   warning.
 //! - An entrypoint without a list approves nothing.
 //! - Pure.
 

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_is_not_guessed_from_minutes_and_many_events_are_remarked() {
+    fn rate_needs_more_than_minutes_and_many_events_are_remarked() {
         let few = summary(&report(420.0, &[], &[(0, 1)]));
         let text = few.sentence();
         assert!(text.ends_with(", 7 min of it covered: 1 event"), "{text}");

@@ -7,8 +7,7 @@
 //!    └──incomplete request──► Answer(question) ──few words──► request and words, handled as one
 //! ```
 //!
-//! - [`Reply::Apply`] follows only a bare yes to a proposal that was shown, or an [`AutoApproval`]
-//!   of that proposal.
+//! - [`Reply::Apply`] follows only a bare yes to a shown proposal, or its [`AutoApproval`].
 //! - On a yes the request is parsed again, for the time it was made, and compared with what runs.
 //!   An LLM's proposal is compared as it was proposed.
 //! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. A correction replaces it and never concerns

@@ -60,8 +60,8 @@ pub struct Budget {
     pub tokens_per_call: u64,
     /// Use by class of calls, the highest class first.
     pub classes: Vec<ClassUse>,
-    /// Most that second opinions and chains of one rule may use of a UTC day, in US dollars; the
-    /// first call of a rule in a day is not bound by it.
+    /// Most that second opinions and chains of one rule may use of a UTC day, in US dollars. It
+    /// does not bound the first call of a rule in a day.
     pub rule_day_ceiling_usd: f64,
     /// The 20 rules whose second opinions and chains cost most this UTC day.
     pub rules: Vec<RuleUse>,

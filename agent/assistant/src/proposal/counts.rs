@@ -13,8 +13,8 @@ use crate::wording::{counted, local_time};
 /// Maximum number of pipelines whose counters of lines an answer lists.
 const MAX_COUNTERS: usize = 4;
 
-/// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing. What is there
-/// now is not known unless the pipeline runs and its source delivers.
+/// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing. The present
+/// number is not known unless the pipeline runs and its source delivers.
 pub fn format_counts(status: &PipelineStatus, sources: &[SourceStatus]) -> Option<String> {
     let results = &status.results;
     let mut parts: Vec<String> = match stale(status, sources) {
@@ -47,8 +47,8 @@ pub(super) fn format_totals(results: &PipelineResults) -> Vec<String> {
     lines.chain(zones).collect()
 }
 
-/// Formats the counters of the lines that a question for crossings is about: those of all crossings
-/// since each pipeline began to count, also of crossings without an event.
+/// Formats the counters of the lines that a question for crossings is about. They count all
+/// crossings since each pipeline began to count, also those without an event.
 pub fn format_line_counters(wanted: &EventsWanted, pipelines: &[PipelineStatus]) -> Option<String> {
     if wanted.conditions != ["crosses"] {
         return None;
@@ -89,7 +89,7 @@ fn format_line(name: &str, count: LineCount) -> String {
     format!("{named}: {} in, {} out", count.r#in, count.out)
 }
 
-/// Whether a pipeline counts what is there now, and not only what crosses a line.
+/// Whether a pipeline counts the objects present now, and not only crossings of a line.
 pub fn counts_present(status: &PipelineStatus) -> bool {
     !status.results.zones.is_empty() || numbers(status).next().is_some()
 }

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn resume_of_a_deleted_pipeline_names_the_source_of_its_settings() {
+    fn resume_of_deleted_pipeline_names_source_of_settings() {
         let runs = spec(0.1, &Value::Null);
         let mut here = situation();
         here.pipelines = vec![status(&runs)];

@@ -95,7 +95,7 @@ pub struct LlmProposal {
     pub model: String,
     #[serde(default, skip_serializing_if = "ProposedBy::is_model")]
     pub by: ProposedBy,
-    /// Its effect, in the words of the LLM.
+    /// Effect of the proposal, in the words of the LLM.
     pub says: String,
     /// The request, with its corrections, whose changes it reverts.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 //!
 //! `watchkeeper ask` shows one, `watchkeeper ask --confirm ID` confirms it. The agent keeps those
 //! of its API the same way. One small file in the state folder of the user, or of the agent, holds
-//! the request and its fingerprint: on a yes the request is parsed again ([`super::conversation`]).
+//! the request and its fingerprint. On a yes the request is parsed again ([`super::conversation`]).
 //! An LLM's proposal is kept whole, because the LLM would not repeat it.
 //!
 //! Invariants:
@@ -104,7 +104,7 @@ pub struct PendingProposal {
     pub id: String,
     /// Socket of its runtime.
     pub socket: String,
-    /// Its session; `None` for the commands of a user.
+    /// Session of the proposal; `None` for the commands of a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
     /// The request and its fingerprint.
@@ -232,7 +232,7 @@ impl PendingProposals {
     }
 
     /// Reads the proposals that have not expired. A damaged file, or one of another version, is
-    /// renamed: it could hold proposals of an hour at most, and must not block a box without a
+    /// renamed. It could hold proposals of an hour at most, and must not block a box without a
     /// keyboard.
     fn read(&self, now: Timestamp) -> Result<Vec<PendingProposal>, PendingError> {
         let path = self.path();

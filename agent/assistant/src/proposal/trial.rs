@@ -38,7 +38,7 @@ pub struct TrialResult {
     /// Why it was not replayed on the last hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_replayed: Option<String>,
-    /// Its price; `None` if the runtime did not answer.
+    /// Price of the pipeline; `None` if the runtime did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceTag>,
     /// Remarks to read before a confirmation, one sentence each.
@@ -328,7 +328,8 @@ impl TrialStats {
         Some((name, *zone))
     }
 
-    /// Says that the scene was quiet; `None` if it was not, or if there is a remark on the result.
+    /// Returns the remark that the scene was quiet; `None` if it was not, or if there is a remark
+    /// on the result.
     pub fn quiet(&self, spec: &PipelineSpec) -> Option<String> {
         let has_happened = self.more_events > 0 || self.events.values().any(|times| *times > 0);
         if has_happened || self.frames == 0 || self.remark(spec).is_some() {

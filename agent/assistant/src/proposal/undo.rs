@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_without_a_change_names_the_audit_log_and_keeps_the_proposal() {
+    fn undo_without_change_names_audit_log_and_keeps_proposal() {
         let plain = Plain::new().unwrap();
         let here = situation();
         let mut talk = SessionState::default();

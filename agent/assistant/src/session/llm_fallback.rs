@@ -79,9 +79,9 @@ impl Session {
         open().map_err(Error::failed)
     }
 
-    /// Asks an LLM about a text that the rules did not understand: for a rewording that the rules
-    /// parse, else for an answer or a proposal by a blueprint. `None` if the LLM failed; the user
-    /// is then informed.
+    /// Asks an LLM about a text that the rules did not understand. It asks for a rewording that the
+    /// rules parse, else for an answer or a proposal by a blueprint. `None` if the LLM failed; the
+    /// user is then informed.
     pub(super) async fn ask_llm(
         &mut self,
         text: &str,

@@ -4,7 +4,7 @@
 //! - What removes something for good, and what a model proposes, runs only after a yes to exactly
 //!   what was shown, within an hour. The yes is in the audit log before anything is done.
 //! - With a proposal store, actions are on disk before they are shown, and deleted there before
-//!   they run: after a crash they wait still or were begun, and never run twice.
+//!   they run. After a crash they wait still or were begun, and never run twice.
 //! - Actions on a collection are of all entries that it has at the yes, not when they were shown.
 //! - Any other text drops actions that wait, because they may remove something for good.
 

@@ -1,5 +1,5 @@
-//! Pictures that a user attaches to a request, and those of events that a user asked to see, in the
-//! folder `pictures` of the user's home.
+//! Pictures that a user attaches to a request, and those of events that a user asked to see. They
+//! are in the folder `pictures` of the user's home.
 //!
 //! - At most [`MAX_SAVED`] of an answer are saved, the newest; the oldest files are deleted.
 //! - A picture that cannot be saved is reported with the command that fetches it.

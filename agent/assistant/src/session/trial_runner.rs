@@ -1,5 +1,5 @@
-//! Runs the trial of a proposal before it is shown: draws its lines and zones on a frame, and runs
-//! its rules on some seconds of the camera and on its last hours.
+//! Runs the trial of a proposal before it is shown. Draws its lines and zones on a frame; runs its
+//! rules on some seconds of the camera and on its last hours.
 //!
 //! Invariants:
 //! - A trial deploys, stores and journals nothing.
@@ -41,7 +41,7 @@ const MAX_TRIALS: usize = 3;
 /// Source time of a trial, in seconds. The user waits, and a zone counts as empty after three
 /// seconds.
 const TRIAL_S: u32 = 4;
-/// Timeout of all trials of a proposal: a camera may have to be opened and a model loaded, and the
+/// Timeout of all trials of a proposal. A camera may have to be opened and a model loaded. The
 /// runtime lets a drawing and a trial wait 9 s each for others.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout of all backtests of a proposal; the runtime takes eight seconds at most for one, and

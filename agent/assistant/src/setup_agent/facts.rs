@@ -27,7 +27,7 @@ pub enum ToolFact {
     /// A workflow that compiled.
     Draft {
         workflow: Value,
-        /// Its text as the model wrote it; absent: it gave an object.
+        /// Text of the draft as the model wrote it; absent if the model gave an object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         /// Warnings of its check.
@@ -95,7 +95,6 @@ pub struct ModelWords {
     pub not_possible: Vec<String>,
 }
 
-/// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {

@@ -1,9 +1,9 @@
 //! The instructions of a language model for each job.
 //!
-//! - They are constant for a version and a blueprint, so that a provider's cache keeps them: no
-//!   time, and no text from outside but the operator's blueprint, after those of the job.
-//! - With all tools they have fewer than [`MAX_TOKENS`] tokens by [`watchkeeper_llm::estimate`],
-//!   which is an upper bound: 2.7 bytes a token (English has about 4), and the provider's share.
+//! - They are constant for a version and a blueprint, so that a provider's cache keeps them. They
+//!   hold no time, and no text from outside but the operator's blueprint, after those of the job.
+//! - With all tools they have fewer than [`MAX_TOKENS`] tokens by [`watchkeeper_llm::estimate`].
+//!   That is an upper bound: 2.7 bytes a token (English has about 4), and the provider's share.
 
 use serde_json::Value;
 use watchkeeper_engine::templates::watch::{NamedCount, Watch, workflow};

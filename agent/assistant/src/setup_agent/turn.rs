@@ -6,9 +6,9 @@
 //!   A tool that was running when the process died runs again only if it is read-only
 //!   ([`Turn::records_on_resume`]).
 //! - Calls of an answer that did not stop for them never run.
-//! - A turn ends: after its blueprint's maximum of model calls, at most [`MAX_STEPS`], the last
-//!   without tools; when it is handed over; after the call that spent its money; or when the
-//!   conversation is full ([`super::context_window`]). The conversation is never shortened.
+//! - A turn ends after its blueprint's maximum of model calls, at most [`MAX_STEPS`], the last
+//!   without tools. It ends when it is handed over, after the call that spent its money, or when
+//!   the conversation is full ([`super::context_window`]). The conversation is never shortened.
 //!
 //! Sans-IO. Not here: writing records ([`super::turn_log`]), the calls ([`super::drive`]).
 

@@ -74,7 +74,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Says how many entries were deleted to make room.
+/// Formats how many entries were deleted to make room.
 fn evicted(before: &Stats, after: &Stats) -> Option<String> {
     let evicted = after.evictions.saturating_sub(before.evictions);
     (evicted > 0).then(|| {
@@ -150,7 +150,8 @@ fn report(entry: &Entry, begun: Timestamp, out: &Output) {
     out.both(entry, || sentence(entry, begun));
 }
 
-/// Says what an ingest that began then did. A protected entry that was archived before stays.
+/// Formats the result of an ingest that began at `begun`. A protected entry that was archived
+/// before stays.
 fn sentence(entry: &Entry, begun: Timestamp) -> String {
     match entry.retention == Retention::Protected && entry.archived < begun {
         true => format!("{} is unchanged: it is protected", entry.name),

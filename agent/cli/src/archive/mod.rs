@@ -235,7 +235,7 @@ fn continued(query: &Query, after: Option<EntryName>, limit: Option<usize>) -> O
     })
 }
 
-/// Says how many pictures an answer by likeness leaves out, because they still wait.
+/// Notes how many pictures an answer by likeness leaves out, because they still wait.
 async fn note_waiting(client: &AgentClient, out: &Output) -> Result<(), Failure> {
     let stats: Stats = client.get("archive/stats").await?;
     match stats.embeddings.map_or(0, |embeddings| embeddings.waiting) {
@@ -331,7 +331,7 @@ fn print(found: &Matches, out: &Output) {
     }
 }
 
-/// When it was seen, or else when it was archived, which is said then.
+/// When it was seen, or else when it was archived, and the output says so.
 fn local(entry: &Entry) -> String {
     let at = entry.moment().to_zoned(TimeZone::system());
     let known = match entry.metadata.time {
@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_of_the_words_stays_without_an_option_that_overrides_it() {
+    fn number_in_words_stays_unless_an_option_overrides_it() {
         let words = Query {
             limit: Some(5),
             ..Query::default()

@@ -69,7 +69,7 @@ pub(crate) enum JobAction {
         #[command(flatten)]
         owner: JobOwner,
     },
-    /// Go on with a job that was interrupted, failed or cancelled; done steps are not repeated.
+    /// Resume a job that was interrupted, failed or cancelled; done steps are not repeated.
     Resume {
         /// ID of the job, or the first characters of it.
         id: String,

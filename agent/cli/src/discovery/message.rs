@@ -1,9 +1,8 @@
 //! Messages of WS-Discovery (OASIS 1.1, draft of April 2005 as ONVIF uses it): the probe, and
 //! what an answer says.
 //!
-//! - An answer is outside data: everything taken from it is bounded and free of control
-//!   characters, and an address is a URL of HTTP without credentials, whose host is safe in a
-//!   shell.
+//! - An answer is outside data: everything taken from it is bounded and free of control characters.
+//!   An address is a URL of HTTP without credentials, whose host is safe in a shell.
 //! - Only an answer to one of our probes counts.
 //! - Pure: no socket, no clock.
 

@@ -63,7 +63,7 @@ pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what no answer means: of one address, or of the local network.
+/// Formats what no answer means: of one address, or of the local network.
 fn nothing_found(args: &FindArgs) -> String {
     let off = "many cameras have ONVIF switched off: look in the camera's web page";
     match args.at {

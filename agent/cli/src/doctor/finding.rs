@@ -6,7 +6,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Level {
     Ok,
-    /// It can't be checked here.
+    /// The subject can't be checked here.
     Unknown,
     /// The box works without it.
     Advice,

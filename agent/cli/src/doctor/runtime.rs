@@ -13,8 +13,8 @@ use crate::look_rates;
 use crate::privacy;
 use crate::runtime_program::PROGRAM as RUNTIME;
 
-/// One finding for each reason in the runtime's health, each look rate and each privacy mask; none
-/// where no runtime answers, which is the finding of its socket.
+/// One finding for each reason in the runtime's health, each look rate and each privacy mask. None
+/// where no runtime answers, because its socket has a finding for that.
 pub(super) fn health(config: &Config) -> Vec<Finding> {
     if !config.runtime_socket.exists() {
         return Vec::new();

@@ -173,7 +173,7 @@ fn decisions(records: &[Event]) -> Vec<String> {
         .collect()
 }
 
-/// Brings pictures and clip into the folder of an event.
+/// Downloads pictures and clip into the folder of an event.
 async fn download(
     records: &[Event],
     folder: &Path,

@@ -41,7 +41,7 @@ fn channels_of(rule: &RuleSpec) -> impl Iterator<Item = &ChannelId> {
     rule.notify.iter().chain(&rule.on_act)
 }
 
-/// Says which channels get nothing by this file: no rule names them, and no severity suffices.
+/// Lists the channels that get nothing by this file: no rule names them, and no severity suffices.
 pub(super) fn unnamed_channels(config: &Config, skipped: &SkippedSections) -> Vec<String> {
     let drafts = skipped.pipelines.iter().map(|draft| &draft.spec);
     let pipelines = config.pipelines.iter().chain(drafts);

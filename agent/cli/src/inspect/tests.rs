@@ -174,7 +174,7 @@ fn wrong_rule_hides_no_unknown_channel_and_is_a_rule() {
 }
 
 #[test]
-fn unusable_address_file_of_a_channel_is_an_error_without_its_content() {
+fn error_about_address_file_does_not_show_its_content() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("address");
     std::fs::write(&file, "hooks.example.org/T0K3N").unwrap();
@@ -291,7 +291,7 @@ fn source_of_a_chain_that_can_never_answer_is_an_error() {
 }
 
 #[test]
-fn model_of_reference_pictures_is_checked_where_a_chain_compares_with_them() {
+fn reference_model_is_checked_if_a_chain_uses_it() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models");
     let keys = |source: &str, references: &str| {
         let report = check_text(&format!(

@@ -107,8 +107,8 @@ pub(super) fn serves(text: &str, config: &Config) -> bool {
     commands.is_ok_and(|commands| commands.planner().serves(text))
 }
 
-/// Runs a request of the chat that [`serves`] accepts, as a job until it ends or `is_cancelled` is
-/// set: shows its plan, its progress and its files.
+/// Runs a request of the chat that [`serves`] accepts as a job, until it ends or `is_cancelled` is
+/// set. Shows its plan, its progress and its files.
 pub(super) fn answer_in_chat(
     text: &str,
     config: &Config,

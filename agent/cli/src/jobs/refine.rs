@@ -17,7 +17,7 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::commands::{JobCommands, invalid, no_current_folder};
 
-/// Fewest letters of an ID before the words: "2 best" is a wish.
+/// Fewest letters of an ID before the words: "2 best" is a request.
 const MIN_ID: usize = 8;
 
 impl JobCommands {

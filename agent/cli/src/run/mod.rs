@@ -1,7 +1,7 @@
 //! `watchkeeper run`: starts its own daemons for one watch.
 //!
 //! Steps: check the flags ([`request`]), start the daemons ([`sandbox`]), create source and
-//! pipeline, [`follow`] the run to its end, print the [`summary`], stop the daemons and remove
+//! pipeline. Then [`follow`] the run to its end, print the [`summary`], stop the daemons and remove
 //! their state.
 
 mod broker;
@@ -50,7 +50,7 @@ use watchkeeper_client::ClientError;
 /// Timeout of the video files' completion. The runtime itself fails after 30 s, with the reason.
 const FINISH_VIDEO_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// Says how the runs of this user are asked, one line each.
+/// Lists how to query the runs of this user, one line each.
 pub(crate) fn other_sockets() -> Vec<String> {
     state_folders::running(&std::env::temp_dir())
 }

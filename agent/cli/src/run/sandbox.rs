@@ -356,8 +356,8 @@ fn check_space(state: &StateDir) -> Result<(), Failure> {
     }
 }
 
-/// Shows the run folders that outlast it, which it looks for in its own state folder: libraries of
-/// the box, and this user's results of models' checks.
+/// Links folders that outlast the run into its state folder, where it looks for them. They are the
+/// libraries of the box, and this user's results of models' checks.
 fn link_folders(state: &Path, config: &Config) -> Result<(), Failure> {
     let checks = state_folder().map(|folder| folder.join(MODEL_CHECKS));
     // Without the folder each run checks its model.

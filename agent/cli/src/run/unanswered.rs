@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_poll_ends_the_run_at_once_and_a_busy_runtime_does_not() {
+    fn refused_poll_ends_the_run_and_busy_runtime_does_not() {
         let now = Instant::now();
         let mut unanswered = UnansweredPolls::default();
         assert!(matches!(unanswered.check(refused(429), now), Ok(None)));

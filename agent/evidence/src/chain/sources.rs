@@ -18,7 +18,6 @@ use watchkeeper_contract::rule::{DecideSpec, reference_sets};
 /// Name of the language model as a source.
 pub(super) const MODEL: &str = "model";
 
-/// Kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {

@@ -161,7 +161,7 @@ fn blank_text_is_no_answer_unless_it_is_expected() {
 }
 
 #[tokio::test]
-async fn failing_service_is_tried_three_times_then_the_chain_falls_through() {
+async fn failing_service_is_tried_three_times_then_skipped() {
     let service = Service::start(&[AWAY]).await;
     let found = source(service.config()).look_up(&of("A")).await;
     let SourceAnswer::Failed { cause } = &found else {

@@ -47,7 +47,7 @@ fn exact_key_ignores_case_and_spaces() {
 }
 
 #[test]
-fn near_key_has_less_confidence_and_two_equally_near_are_no_answer() {
+fn near_key_lowers_confidence_and_a_tie_is_no_answer() {
     let (_dir, mut table) = csv(MEMBERS);
     let near = confidence(&table.look_up("AB123CE")).unwrap();
     assert!((0.65..=0.85).contains(&near), "{near}");

@@ -52,7 +52,7 @@ pub fn check(plan: Plan, tools: &Toolbox) -> Result<CheckedPlan, Vec<Fault>> {
     check_parts(plan, tools, true)
 }
 
-/// Checks a plan as [`check`] does, but not what this box lacks: a step that needs it fails at the
+/// Checks a plan as [`check`] does, but not what this box lacks. A step that needs it fails at the
 /// run, and a done step needs it no more.
 ///
 /// # Errors

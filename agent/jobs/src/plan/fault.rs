@@ -28,8 +28,8 @@ pub enum FaultKind {
         found: String,
         wanted: String,
     },
-    /// A name that is not among the known ones; the nearest one, if it is near; some of the known
-    /// ones, and how many there are besides.
+    /// A name that is not among the known ones. Holds the nearest one, if it is near; some of the
+    /// known ones, and how many there are besides.
     Unknown {
         what: &'static str,
         name: String,

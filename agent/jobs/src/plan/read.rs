@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn role_of_an_agent_is_refused_with_the_field_that_stands_for_it() {
+    fn agent_role_is_refused_and_names_the_field_for_it() {
         let found = faults("name: x\nsteps: [{name: a, agent_role: ingestor, inputs: {dst: b}}]");
         let expected = [
             "steps.a: no field \"agent_role\"; did you mean tool: archive_ingest?",

@@ -163,7 +163,7 @@ fn input_must_fit_the_parameter_that_uses_it() {
 }
 
 #[test]
-fn input_that_is_written_as_a_text_is_repaired_where_all_take_the_number() {
+fn input_written_as_text_is_repaired_if_all_take_numbers() {
     let written = GOOD.replace("count: 3", "count: \"3\"");
     let (plan, changes) = repaired(&written);
     assert_eq!(plan.inputs["count"], json!(3));

@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_that_keeps_the_best_of_all_is_not_edited_to_those_of_each() {
+    fn plan_for_best_of_all_is_not_edited_to_best_of_each() {
         let all = plan("the best 10 photos in ./a by month", now(), &none()).unwrap();
         let edit = |words: &str| Refinement::read(words, now(), &none()).unwrap().edit(&all);
         assert_eq!(choice(&edit("only 5").unwrap()), "5 best, by month");

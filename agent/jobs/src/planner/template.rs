@@ -1,6 +1,6 @@
 //! A plan that serves all requests which differ in slots only.
 //!
-//! - A slot is free if its value is in the plan, at one place if it is a number; the others are
+//! - A slot is free if its value is in the plan, at one place if it is a number. The others are
 //!   fixed: another request must have the same value there. A number of a condition is fixed.
 //! - A plan with a time that its request does not spell out is not a template: "yesterday" would
 //!   stay the same day.
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_the_request_spells_out_is_a_slot_and_another_one_refuses() {
+    fn spelt_out_time_is_a_slot_and_another_form_refuses() {
         let since = |time: &str| plan(3, json!({"since": time}));
         let spelled = template("bring 3 of /srv/a since 2026-03-01", &since("2026-03-01"));
         let filled = spelled.fill("bring 3 of /srv/a since 2026-04-01").unwrap();

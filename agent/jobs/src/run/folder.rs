@@ -77,7 +77,7 @@ impl Jobs {
         self.create_from(plan, origin, output, Provenance::default())
     }
 
-    /// Creates a job for somebody else than a user of the command line, as [`Self::create`] does.
+    /// Creates a job with a given provenance, as [`Self::create`] does.
     ///
     /// # Errors
     /// Those of [`Self::create`].
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_a_crash_left_undescribed_is_removed_once_it_is_old() {
+    fn old_folder_without_description_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let jobs = Jobs::new(folder.path().to_owned());
         let job = jobs.create(&plan(), "test", None).unwrap();

@@ -1,4 +1,4 @@
-//! What is known of a job when it is created, stored as `job.json`.
+//! Facts about a job at its creation, stored as `job.json`.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,6 @@ impl Provenance {
     }
 }
 
-/// One run of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledRun {
     /// Name of the schedule.

@@ -20,7 +20,6 @@ use super::execution::Ended;
 /// Largest log that is read, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogLine {
     /// Milliseconds since 1970.

@@ -124,7 +124,7 @@ fn remove_files(output: &Path, files: &[PathBuf]) -> io::Result<()> {
         .flat_map(|file| file.ancestors().skip(1))
         .filter(|folder| !folder.as_os_str().is_empty())
         .collect();
-    // A folder comes before those in it. A link that somebody put there leads elsewhere.
+    // A folder comes before those in it. A link in place of a folder leads elsewhere.
     let mut folders = BTreeSet::from([Path::new("")]);
     for folder in above {
         let is_reached = folder.parent().is_some_and(|above| folders.contains(above));

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn latest_result_stays_whatever_its_size_and_a_running_job_pushes_nothing_out() {
+    fn latest_result_stays_and_running_job_evicts_nothing() {
         let limits = JobLimits {
             max_bytes: 10,
             ..JobLimits::default()

@@ -1,4 +1,4 @@
-//! What is known of a job on disk: its state, progress and size.
+//! State, progress and size of a job on disk.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,6 @@ use super::execution::Ended;
 use super::folder::{JobFolder, LOG};
 use super::log::{JobLog, LogLine, LogRecord};
 
-/// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
@@ -23,7 +22,7 @@ pub enum JobState {
     Interrupted,
     /// Queued by the agent; no state on disk.
     Waiting,
-    /// Its description or its log can't be read.
+    /// Description or log of the job can't be read.
     Damaged,
 }
 

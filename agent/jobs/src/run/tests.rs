@@ -273,7 +273,7 @@ fn of_an_equipped_box(bench: &Bench, steps: Value) -> JobFolder {
 }
 
 #[test]
-fn step_fails_with_what_the_box_lacks_and_a_done_one_needs_it_no_more() {
+fn step_fails_if_box_lacks_tool_unless_step_is_done() {
     let bench = Bench::new();
     let steps = json!([
         {"name": "find", "tool": "lacking"},
@@ -313,7 +313,7 @@ fn job_whose_plan_no_longer_fits_the_tools_has_failed() {
 }
 
 #[test]
-fn job_is_locked_and_open_while_it_is_revised_and_a_cancellation_ends_it() {
+fn job_stays_locked_while_revised_and_cancellation_ends_it() {
     let bench = Bench::new();
     bench.fail("c", &[permanent()]);
     let mut job = bench.create(chain());

@@ -166,8 +166,8 @@ fn equal_files(pictures: &[Picture], context: &Context<'_>) -> Result<Vec<usize>
     Ok(sets)
 }
 
-/// Orders copies after their original: a copy has fewer pixels, has lost its time or camera, or
-/// was compressed to less than half the bytes of the largest. Pictures of one burst are equal.
+/// Orders copies after their original. A copy has fewer pixels, has lost its time or camera, or was
+/// compressed to less than half the bytes of the largest. Pictures of one burst are equal.
 fn originality((bytes, picture): &(u64, Picture), most_bytes: u64) -> (u64, usize, bool) {
     let pixels = u64::from(picture.width) * u64::from(picture.height);
     let known = [picture.taken.is_some(), picture.camera.is_some()];

@@ -109,7 +109,7 @@ fn unreadable_picture_is_in_the_group_without_a_sharpness() {
 }
 
 #[test]
-fn unreadable_picture_meets_the_condition_that_its_score_is_unknown() {
+fn unreadable_picture_matches_condition_of_unknown_score() {
     let folder = tempfile::tempdir().unwrap();
     let pictures = pictures(folder.path());
     let torn = &pictures[..1];

@@ -40,7 +40,7 @@ const fn shot(
     }
 }
 
-/// It is Friday, 15 May 2026, noon. `y` is blurred.
+/// Pictures of the days before Friday, 15 May 2026, noon, the present of the tests. `y` is blurred.
 pub(crate) const SHOTS: [Shot; 10] = [
     shot(
         "p",

@@ -90,7 +90,7 @@ impl CallClass {
 }
 
 impl fmt::Display for CallClass {
-    /// Its calls, in the plural.
+    /// Formats the calls of the class, in the plural.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Person => "requests",

@@ -69,7 +69,6 @@ impl Spending {
         *of_class = of_class.less(reserved) + cost;
     }
 
-    /// Returns the account of `rule`.
     pub(crate) fn account<'a>(&self, rule: &'a str) -> &'a str {
         match self.by_rule.len() < MAX_RULES || self.by_rule.contains_key(rule) {
             true => rule,

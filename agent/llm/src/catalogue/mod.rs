@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn user_file_replaces_whole_entries_and_a_wrong_one_changes_nothing() {
+    fn user_file_replaces_whole_entries_and_invalid_one_none() {
         let mut catalogue = built_in();
         let text = r#"
             format = 1

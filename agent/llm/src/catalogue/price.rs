@@ -89,7 +89,6 @@ impl Prices {
         rates.find(|rate| rate.prompt_to.is_none_or(|to| prompt <= to))
     }
 
-    /// Returns the cost of `usage`.
     pub fn cost(&self, usage: &Usage) -> Money {
         self.rate(usage.prompt()).map_or(Money::ZERO, |rate| {
             rate.input.times(usage.input)

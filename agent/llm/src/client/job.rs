@@ -295,7 +295,7 @@ impl Job {
     }
 
     /// Settles an attempt. A disk that refuses keeps its highest cost; the answer is paid for and
-    /// is used. Behind a disk that hangs, the write goes on alone after [`SETTLE_TIMEOUT`].
+    /// is used. Behind a disk that hangs, the write continues alone after [`SETTLE_TIMEOUT`].
     async fn settle(&mut self, ticket: Ticket, outcome: CallOutcome, usage: Usage, cost: Money) {
         self.usage = self.usage.plus(&usage);
         self.cost += cost;

@@ -1,8 +1,8 @@
 //! Records of the ledger on disk.
 //!
-//! - Keyspaces: `llm_head` (one record: clock, attempts of the hour, what counts against the
-//!   limits, refusals of the day), `llm_calls`, `llm_days`, `llm_months` (keys are numbers) and
-//!   `llm_jobs` (key: the job's name). A value is one version byte and JSON.
+//! - Keyspaces: `llm_head`, one record with clock, attempts of the hour, what counts against the
+//!   limits, and refusals of the day. `llm_calls`, `llm_days`, `llm_months` have numbers as keys,
+//!   `llm_jobs` the job's name. A value is one version byte and JSON.
 //! - An unreadable record is skipped. Without the head, the sums of the newest day and month count
 //!   against the limits, so damage gives no money back.
 //! - A newer version's record is refused.

@@ -153,7 +153,7 @@ pub struct Report {
     pub day_by_class: BTreeMap<CallClass, Money>,
     /// Spending of second opinions and chains of each rule from the day's budget.
     pub day_by_rule: BTreeMap<String, Money>,
-    /// Their ceiling for one rule.
+    /// Ceiling of second opinions and chains of one rule.
     pub rule_day: Money,
     pub refused: Refusals,
     /// Why a user's call of the lowest price would be refused now.

@@ -1,9 +1,9 @@
 //! How a server scales a picture, and what it then costs.
 //!
-//! - Sizes are chosen so that the server does not scale: a model answers in pixels of the picture
+//! - Sizes are chosen so that the server does not scale. A model answers in pixels of the picture
 //!   that it saw, so its boxes need no correction.
-//! - Rule (Claude's vision documentation): a token for each 28 × 28 pixels begun; the largest size
-//!   of the same shape whose sides, rounded up to multiples of 28, meet the tier's limits.
+//! - Rule (Claude's vision documentation): a token for each 28 × 28 pixels begun. The size is the
+//!   largest of the same shape whose sides, rounded up to multiples of 28, meet the tier's limits.
 
 use crate::catalogue::ImageTier;
 

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_key_suspends_every_model_and_a_missing_model_only_itself() {
+    fn wrong_key_suspends_all_models_missing_model_only_itself() {
         let start = Instant::now();
         let mut breaker = Breaker::new(BreakerRules::default());
         breaker.record_failure(start, MODEL, AttemptErrorKind::NotFound);

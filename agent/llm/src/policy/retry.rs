@@ -35,7 +35,7 @@ impl Default for RetryRules {
 /// Decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
-    /// The same request, after this pause.
+    /// Sends the request again after this pause.
     After(Duration),
     /// A request with a higher limit of output, at once.
     Larger,

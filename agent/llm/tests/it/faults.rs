@@ -1,5 +1,5 @@
-//! Every fault, in a set-up (streamed, with tools) and in a second opinion (whole, without): the
-//! answer comes or a sentence says why not, no call is returned twice, and every attempt is in the
+//! Every fault, in a set-up (streamed, with tools) and in a second opinion (whole, without). The
+//! answer comes or a sentence says why not. No call is returned twice, and every attempt is in the
 //! ledger.
 
 use std::time::Duration;

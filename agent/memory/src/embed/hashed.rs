@@ -3,8 +3,8 @@
 //! - A vector depends on the text and the table of concepts alone, on every machine.
 //! - Features of a word: its stem, its concepts, and the character n-grams of `<word>`, which
 //!   spellings, typing errors and compound words share.
-//! - The hash of a feature gives its dimension and sign, so collisions cancel out on average
-//!   (Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009).
+//! - The hash of a feature gives its dimension and sign, so collisions cancel out on average. See
+//!   Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009.
 
 use std::collections::BTreeMap;
 

@@ -47,7 +47,6 @@ pub(super) struct Reading {
     pub(super) stamp: Option<Stamp>,
 }
 
-/// Reads the file at `path`.
 pub(super) fn read(path: &Path) -> Result<Reading, FileError> {
     let io = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => FileError::Missing,

@@ -2,7 +2,8 @@
 //!
 //! - Every answer and change first reads the files that have changed: a user's edit wins.
 //! - A file is only replaced by itself plus a note at its end, or without one note that is
-//!   forgotten, under the lock of the folder, and only if it has not changed since it was read.
+//!   forgotten. This needs the lock of the folder, and a file that has not changed since it was
+//!   read.
 //! - An unreadable file stays unchanged, is reported, and does not hide the others.
 //! - Calls block on the disk: a saved note is synced.
 

@@ -267,8 +267,8 @@ impl Embedder for SentenceModel {
     }
 
     fn floor(&self) -> f32 {
-        // Measured, because models differ: cosines of unrelated sentences are about 0 with MiniLM,
-        // and 0.7 and more with E5 (by its model card, because of its training temperature of
+        // Measured, because models differ. Cosines of unrelated sentences are about 0 with MiniLM.
+        // They are 0.7 and more with E5 (by its model card, because of its training temperature of
         // 0.01).
         self.floor
     }

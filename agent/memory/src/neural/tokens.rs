@@ -2,11 +2,11 @@
 //! `BertPreTokenizer` and `WordPiece`.
 //!
 //! - Tokens equal those of Hugging Face's `tokenizers` (`tests/golden`), except that a special
-//!   token in a text, such as `[SEP]`, is text: a note must not end itself for the network.
+//!   token in a text, such as `[SEP]`, is text. A note must not end itself for the network.
 //! - It returns at most the requested tokens and reads no more of a text than they need.
 //! - Other kinds are refused: with other tokens the network returns nonsense.
 //! - Own code, because the small libraries miss control characters, CJK or the parts of a word
-//!   before an unknown one, and the large one brings two dozen crates for training and other kinds.
+//!   before an unknown one. The large one brings two dozen crates for training and other kinds.
 
 use std::collections::BTreeMap;
 

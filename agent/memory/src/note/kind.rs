@@ -10,7 +10,7 @@ pub enum Kind {
     Observation,
     /// A lasting fact about the site.
     Knowledge,
-    /// A user's wish, in the user's own words.
+    /// A user's preference, in the user's own words.
     Preference,
     /// A mistake of a request, its cause and its remedy.
     Lesson,

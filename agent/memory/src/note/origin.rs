@@ -1,6 +1,6 @@
 //! Origin of a note's words, and the kinds of notes that it may have.
 //!
-//! Invariant: [`Origin::may_be`] is checked when a note is written *and* when it is read, so a mark
+//! Invariant: [`Origin::may_be`] is checked when a note is written *and* when it is read. So a mark
 //! that another program put into a file has no effect.
 
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! - [`Words`] have 1 to [`MAX_CHARS`] characters; the first and the last are visible.
 //! - They have no control characters but line feeds and tabs, and none that change the direction of
-//!   writing, so a file looks as it is read.
+//!   writing. So a file looks as it is read.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! The heading of a note: its marks and its title.
 //!
-//! Invariant: an invalid mark is an error, never a part of the title, so a typing error in
+//! Invariant: an invalid mark is an error, never a part of the title. So a typing error in
 //! `(camera)` does not turn foreign words into a user's.
 
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 //! - Cosines differ from those of the exact vectors by less than 0.02, which only reorders near
 //!   ties.
 //! - 100,000 signatures of 512 dimensions take 49 MiB.
-//! - A query has few non-zero dimensions in a hashed vector, and only those are read: a block
+//! - A query has few non-zero dimensions in a hashed vector, and only those are read. So a block
 //!   stores the same dimension of all its signatures together. A network's vector has no zero
 //!   dimensions.
 

@@ -22,7 +22,7 @@ use crate::jobs::{JobRequest, JobService};
 /// How long a job is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// It is on disk and queued.
+    /// Until the job is on disk and queued.
     Stored,
     Ended,
 }
@@ -43,8 +43,8 @@ pub(super) async fn is_for_job(
 /// does.
 ///
 /// # Errors
-/// If the request has no plan, the job is refused or the conversation ends before; until the job's
-/// end also if that fails or is cancelled.
+/// If the request has no plan, or if the job is refused or the conversation ends before. Until the
+/// job's end also if that fails or is cancelled.
 pub(super) async fn organise(
     jobs: JobService,
     text: String,

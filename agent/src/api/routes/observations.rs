@@ -39,7 +39,7 @@ pub(super) struct ObservationQuery {
     limit: Option<String>,
 }
 
-/// The observations about a camera in a span of time, the newest first: each with its file, its
+/// The observations about a camera in a span of time, the newest first. Each has its file, its
 /// text, and whether a user wrote it (`trusted`). Undated ones only without `from` and `to`.
 #[utoipa::path(get, path = "/memory/observations", tag = "memory", params(ObservationQuery), responses((status = 200, body = Vec<Object>)))]
 pub(super) async fn observations(

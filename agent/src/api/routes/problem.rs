@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn refusal_of_the_runtime_is_passed_on_and_its_absence_is_not_ready() {
+    fn refusal_of_runtime_is_passed_on_and_absence_is_not_ready() {
         let refused = |status| {
             let problem = Problem::new(status, ProblemCode::InvalidRequest, "job: too large");
             of_runtime(ClientError::Refused(Box::new(problem))).0

@@ -178,7 +178,7 @@ impl PictureKind {
     }
 }
 
-/// A picture that the trial of a pipeline made: `preview` shows its lines and zones, `events` some
+/// A picture that the trial of a pipeline made. `preview` shows its lines and zones, `events` some
 /// events that it would have reported in the last hours. A proposal of a language model has no
 /// `preview`. The newest 40 of all trials are kept.
 #[utoipa::path(get, path = "/proposals/{id}/pictures/{pipeline}/{kind}", tag = "proposals",

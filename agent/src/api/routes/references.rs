@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn record_without_a_picture_and_a_runtime_that_is_away_have_their_own_status() {
+    fn missing_picture_and_absent_runtime_have_own_status() {
         let away = ClientError::Timeout {
             request: "GET /v1/events".to_owned(),
             after: std::time::Duration::from_secs(1),

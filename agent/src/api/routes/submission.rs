@@ -55,11 +55,12 @@ pub(super) struct JobSubmission {
 
 /// Runs a plan, or a request in words. The job is stored and queued: two run at a time, 16 wait, a
 /// further one is refused. It survives a restart of the agent. A request that the rules do not
-/// understand is planned by the language model first, which takes up to three minutes; two are
+/// understand is planned by the language model first, which takes up to three minutes. Two are
 /// planned at a time, eight wait for up to three minutes, a further one is refused. A client that
-/// disconnects meanwhile ends that. With `Accept: text/event-stream` the answer is a stream:
-/// `{"record": "planning", "sentence": …}` while it is planned, at last `{"record": "accepted"}`
-/// with the members of the answer and the `plan`, or `{"record": "refused"}` with the `problem`.
+/// disconnects meanwhile ends that. With `Accept: text/event-stream` the answer is a stream. It has
+/// `{"record": "planning", "sentence": …}` while the request is planned. Its last record is
+/// `{"record": "accepted"}` with the members of the answer and the `plan`, or
+/// `{"record": "refused"}` with the `problem`.
 #[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = JobSubmission,
     responses((status = 202, body = AcceptedJob), (status = 200,
         content_type = "text/event-stream", body = String)))]

@@ -236,12 +236,12 @@ pub(super) async fn end(
 }
 
 /// Sends a message: a request, the answer to a question, `yes` or `no`, or a short command as in
-/// the chat (`/status`, `/streams`, `/stop`, `/pause`, `/resume`, `/events`, `/memory`, `/think`,
-/// `/plan`, `/cost`, `/trace`, `/help`). With `Accept: text/event-stream` the answer streams the
-/// events of this message up to `end`; for a client so slow that `end` was evicted, the stream ends
-/// without it. Otherwise the answer names the number after which `events` and `events/stream`
-/// return them. The message is handled whether or not a client follows. One message at a time:
-/// while one is in progress, the next is refused with 409.
+/// the chat. Short commands are `/status`, `/streams`, `/stop`, `/pause`, `/resume`, `/events`,
+/// `/memory`, `/think`, `/plan`, `/cost`, `/trace` and `/help`. With `Accept: text/event-stream`
+/// the answer streams the events of this message up to `end`. For a client so slow that `end` was
+/// evicted, the stream ends without it. Otherwise the answer names the number after which `events`
+/// and `events/stream` return them. The message is handled whether or not a client follows. One
+/// message at a time: while one is in progress, the next is refused with 409.
 #[utoipa::path(post, path = "/conversations/{id}/messages", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation")),
     request_body = MessageBody,
@@ -344,17 +344,18 @@ pub(super) struct StreamQuery {
 }
 
 /// Events of a conversation after a number, as server-sent events: `id` is the number, `data` an
-/// object with its `type`, `seq` and `turn`. The types: `heard` (the message), `busy` (what it
-/// waits for), `note`, `step` (a step of the language model: a thought, a tool, a failure, its
-/// plan; long arguments are cut), `cost` (of the language model so far), `question` (waits for an
-/// answer), `proposal` (with the difference to the running configuration, the results of a trial in
-/// `tried`, and its `id`; waits for a `yes`), `confirmed` (the proposal needs no `yes`; `by` names
-/// the key of `[agent.auto_approve]`), `said` and `answer`, `cameras`, `pipelines`, `status`,
-/// `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was
-/// made), `plan`, `job` and `job_step` (a request to organise pictures, which runs as a job),
-/// `alert` (an event of the journal, where the conversation was opened with alerts; with
-/// `left_out` the number of those that came too fast), `failure`, and `end` of a message with what
-/// the conversation waits for now. The stream ends with the conversation.
+/// object with its `type`, `seq` and `turn`. Types of a message: `heard` (the message), `busy`
+/// (what it waits for), `note`, `failure`, and `end` with what the conversation waits for now.
+/// Types of work by the language model: `step` and `cost` (so far). A `step` is a thought, a tool,
+/// a failure or its plan; long arguments are cut. Types that wait for the user: `question` for an
+/// answer, `proposal` for a `yes`. A `proposal` has its `id`, the difference to the running
+/// configuration, and the results of a trial in `tried`. `confirmed`: the proposal needs no `yes`;
+/// `by` names the key of `[agent.auto_approve]`. Types of results: `said` and `answer`, `cameras`,
+/// `pipelines`, `status`, `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`,
+/// and `done` (a change was made). `plan`, `job` and `job_step`: a request to organise pictures,
+/// which runs as a job. `alert`: an event of the journal, where the conversation was opened with
+/// alerts; with `left_out` the number of those that came too fast. The stream ends with the
+/// conversation.
 #[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation"), StreamQuery),
     responses((status = 200, content_type = "text/event-stream", body = String)))]

@@ -67,7 +67,7 @@ pub enum Input {
     /// The started operation ended.
     Finished {
         key: CommandKey,
-        /// Its result, or why it failed.
+        /// Result of the operation, or why it failed.
         outcome: Result<serde_json::Value, String>,
     },
     Tick,

@@ -1,18 +1,13 @@
-//! Executes one operation through the runtime's client, and determines its outcome when no answer
-//! arrives.
+//! Executes one operation through the runtime's client, and finds its outcome without an answer.
 //!
-//! All operations may be repeated: a snapshot is taken again, an existing deployment is left
-//! unchanged, a stop finds nothing to delete, an answer is recorded once.
-//!
-//! A command fails only for one of these reasons:
-//! - The runtime refused it.
-//! - The runtime was away for [`Deadlines::away`] before the operation was sent.
-//! - The operation was sent, but the runtime did not show its effect within
-//!   [`Deadlines::aftermath`].
-//!
-//! All waits are bounded, so the next command gets its turn. An operation that the runtime may
-//! still execute is polled, not sent a second time. A snapshot is not polled: pictures can't be
-//! told apart. So one without an answer has failed, although it may have been taken.
+//! - All operations may be repeated. A snapshot is taken again, an existing deployment is left
+//!   unchanged, a stop finds nothing to delete, an answer is recorded once.
+//! - A command fails only if the runtime refused it, or was away for [`Deadlines::away`] before the
+//!   operation was sent. Or if it did not show the effect within [`Deadlines::aftermath`].
+//! - All waits are bounded, so the next command gets its turn.
+//! - An operation that the runtime may still execute is polled, not sent a second time.
+//! - A snapshot is not polled: pictures can't be told apart. So one without an answer has failed,
+//!   although it may have been taken.
 //!
 //! [`Deadlines::away`]: watchkeeper_client::Deadlines::away
 //! [`Deadlines::aftermath`]: watchkeeper_client::Deadlines::aftermath
@@ -38,7 +33,7 @@ const RETRY_CEILING: Duration = Duration::from_secs(4);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub key: CommandKey,
-    /// Its result, or why it failed.
+    /// Result of the operation, or why it failed.
     pub result: Result<Value, String>,
 }
 

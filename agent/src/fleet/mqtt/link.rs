@@ -1,9 +1,9 @@
 //! One session with the broker: the shell around `rumqttc`.
 //!
-//! Every session is a fresh client with a clean session. The library's own resend does not fit: it
-//! forgets its messages when the broker forgot the session, and a resumed session can't carry a
-//! new last will. The outbox knows what was acknowledged. So a [`Link`] lives from CONNECT to its
-//! first error and is then dropped.
+//! Every session is a fresh client with a clean session. The library's own resend does not fit. It
+//! forgets its messages when the broker forgot the session, and a resumed session can't carry a new
+//! last will. The outbox knows what was acknowledged. So a [`Link`] lives from CONNECT to its first
+//! error and is then dropped.
 //!
 //! - A message over the packet limit is refused here. The library would end the session over it,
 //!   and then each following one.
@@ -40,7 +40,6 @@ const PACKET_OVERHEAD: usize = 4096;
 /// Origin of a publication, returned with its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token {
-    /// An entry of the outbox.
     Entry(OutboxId),
     /// A retained topic, by its ticket.
     Retained(u64),

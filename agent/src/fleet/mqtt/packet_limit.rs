@@ -1,7 +1,7 @@
 //! Limits the size of messages from the broker, before the library reads them.
 //!
 //! The library ends the session over a packet above its limit, and a broker sends a retained one
-//! again in every session: one oversized message would keep a box off its broker. So the stream
+//! again in every session. So one oversized message would keep a box off its broker. The stream
 //! between socket and library cuts such a message at the limit and discards the rest. The library
 //! acknowledges the cut message, and its reader refuses it like any other that is too large.
 //!

@@ -1,15 +1,11 @@
-//! The outbox: the durable queue of messages for the broker. Sans-IO.
+//! The outbox: the durable queue of messages for the broker. Sans-IO, tested by `sim`.
 //!
-//! [`Outbox`] keeps these invariants; `sim` tests them with random failures:
 //! - Nothing is published before it is stored: **persist, then speak**.
-//! - An entry is deleted only after the broker's acknowledgement, or once a loss record for it is
-//!   stored.
+//! - An entry is deleted only after the broker's acknowledgement or with a stored loss record.
 //! - Ids strictly rise, over restarts too; entries of one class leave in the order of their ids.
 //! - The journal cursor moves in the same batch as the entries that were made from the journal.
-//!
-//! So after a crash a consumer sees an id at most twice, and every gap has a loss record.
-//!
-//! Not here: files ([`store`]), the network (`mqtt`), the clock (callers pass `now`), topics, JSON.
+//! - After a crash a consumer sees an id at most twice, and every gap has a loss record.
+//! - Not here: files ([`store`]), network (`mqtt`), clock (callers pass `now`), topics, JSON.
 //!
 //! ```text
 //!  handle(Record|Own) ─► staged ─► Persist ─► storing ─► handle(Stored) ─► waiting ─► Publish ─► in flight

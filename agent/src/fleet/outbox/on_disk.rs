@@ -2,8 +2,7 @@
 //!
 //! - Keyspace `outbox`: key is the big-endian id.
 //! - Keyspace `outbox_meta`: keys `cursor` and `next_id`, values big-endian `u64`.
-//!
-//! The store adds a checksum to every record. A record of `outbox`, version 2:
+//! - The store adds a checksum to every record. A record of `outbox`, version 2:
 //!
 //! ```text
 //! version u8 = 2 │ kind u8 │ class u8 │ severity u8 │ flags u8 │ seq u64 BE

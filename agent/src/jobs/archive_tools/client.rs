@@ -23,7 +23,7 @@ pub(super) enum ArchiveFailure {
     /// There is no such entry, or its media are gone.
     #[error("{0}")]
     Absent(String),
-    /// It would be refused again.
+    /// The request would be refused again.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
@@ -101,7 +101,7 @@ impl ArchiveClient {
             .await
     }
 
-    /// Returns what is known of an entry; `None` if there is none of that name.
+    /// Returns the metadata of an entry; `None` if there is none of that name.
     pub(super) async fn stat(&self, name: &EntryName) -> Result<Option<Entry>, ArchiveFailure> {
         let path = format!("/entries/{name}/metadata");
         match self.json(self.request(Method::GET, &path)).await {

@@ -3,8 +3,8 @@
 //! - Everything is compared with the archive before anything is entered: a name that has another
 //!   content refuses the whole step.
 //! - What a failure interrupts stays in the archive; the next try finds it there.
-//! - A source is read by the agent within its roots and hosts, as for `archive ingest`: a job reads
-//!   no other file of the box into the archive.
+//! - The agent reads a source within its roots and hosts, as for `archive ingest`. A job reads no
+//!   other file of the box into the archive.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_contents_of_one_name_become_two_entries_and_one_content_one() {
+    fn two_contents_of_one_name_become_two_entries() {
         let folder = tempfile::tempdir().unwrap();
         let mut list = FileList {
             collection: "yard",
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_has_what_is_known_of_its_picture_but_not_what_its_file_says() {
+    fn entry_has_known_facts_but_not_those_of_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.png");
         image::RgbImage::new(4, 4).save(&file).unwrap();

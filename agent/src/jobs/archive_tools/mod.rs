@@ -27,7 +27,7 @@ mod tests {
     use crate::jobs::{ToolSetup, toolbox};
 
     #[test]
-    fn language_model_plans_no_step_that_enters_something_into_the_archive() {
+    fn language_model_plans_no_step_that_writes_to_archive() {
         let tools = toolbox(&ToolSetup::default());
         assert!(tools.get("archive_ingest").is_some());
         let usable = tools.for_models();

@@ -254,7 +254,7 @@ async fn download(
     }
 }
 
-/// Refuses that some are left out, unless the plan says how many it wants: the rest would be ranked
+/// Refuses a cut result, unless the plan says how many entries it wants. The rest would be ranked
 /// and grouped as if it were all.
 fn check_bound(is_cut: bool, params: &Params) -> Result<(), ToolError> {
     match is_cut && params.limit.is_none() {

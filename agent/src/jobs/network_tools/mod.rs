@@ -4,7 +4,7 @@
 //!   objects.
 //! - A model that is missing is a fault of the plan, with the remedy. An unreachable runtime is not
 //!   a fault of the plan: the step is tried again, then fails with its address.
-//! - Pictures are asked about one by one; an answer is kept with the job, by the SHA-256 of the
+//! - Pictures are asked about one by one. An answer is kept with the job, by the SHA-256 of the
 //!   file and of the model, so a resumed job asks about none twice.
 
 mod alike;

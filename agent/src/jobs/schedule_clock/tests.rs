@@ -155,7 +155,7 @@ fn crash_before_a_notice_is_stored_repeats_it() {
 }
 
 #[test]
-fn disk_that_refuses_is_waited_for_and_a_fault_of_the_plan_is_not() {
+fn start_waits_for_refusing_disk_but_not_for_invalid_plan() {
     let refused = || std::io::Error::from(std::io::ErrorKind::StorageFull);
     let folder = JobFolderError::Io {
         path: PathBuf::new(),

@@ -216,7 +216,7 @@ async fn picture_that_waits_keeps_its_cause_and_fails_the_question() {
 }
 
 #[tokio::test]
-async fn picture_on_which_the_network_fails_is_left_out_after_three_tries() {
+async fn picture_is_skipped_after_three_failures_of_network() {
     let bench = Bench::start();
     bench.script.lock().overflows.insert(GREEN);
     bench.add("truck", "bad.png", GREEN);
@@ -235,7 +235,7 @@ async fn picture_on_which_the_network_fails_is_left_out_after_three_tries() {
 }
 
 #[tokio::test]
-async fn embeddings_of_another_model_are_computed_again_without_a_change_of_sets() {
+async fn another_model_recomputes_embeddings_of_unchanged_sets() {
     let bench = Bench::start();
     bench.add("truck", "a.png", RED);
     bench.add("truck", "b.png", BLUE);

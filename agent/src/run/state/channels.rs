@@ -37,7 +37,7 @@ impl Channels {
     }
 
     /// Starts one task per channel, once the runtime has named the cameras or [`NAMES_TIMEOUT`] is
-    /// over: a notification that is repeated after a restart has the same text.
+    /// over. So a notification that is repeated after a restart has the same text.
     pub(crate) async fn spawn(
         &mut self,
         runtime: &RuntimeClient,

@@ -2,7 +2,7 @@
 //! hour.
 //!
 //! - A channel gets one notice for a refusal, and the next one after [`NOTICE_INTERVAL`] at the
-//!   earliest: a disk at its limit refuses and accepts in turn.
+//!   earliest. A disk at its limit refuses and accepts in turn.
 //! - A refusal that begins within the interval and outlasts it is noticed at its end.
 
 use std::time::{Duration, Instant};

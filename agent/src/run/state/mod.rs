@@ -7,7 +7,7 @@
 //! - [`commands`], [`heartbeat`], [`channels`]: one core each, with its work in progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
 //! - [`job_notices`]: failed jobs of schedules.
-//! - [`disk_report`]: what was reported of a disk that refuses.
+//! - [`disk_report`]: the reports about a disk that refuses.
 //! - [`problems`]: what else degrades the agent's health.
 //! - [`tasks`]: tasks that run in parallel to the loop.
 

@@ -27,7 +27,7 @@ use crate::notify::service::PendingNotice;
 /// Pause before a write to a full disk is retried.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
-/// Maximum number of entries that wait for the next batch: more than one for each remembered
+/// Maximum number of entries that wait for the next batch. It is more than one for each remembered
 /// command, because all of them may be forgotten at once.
 const MAX_STAGED: usize = 8192;
 

@@ -2,9 +2,9 @@
 //! Sans-IO.
 //!
 //! Invariants:
-//! - A source whose state or alarm was published stays known, over restarts of both daemons, until
-//!   the broker acknowledged that both are cleared: no removed camera stays `live`.
-//! - An alarm ends with its outage, even where the journal lost the record of the end: a source
+//! - A source whose state or alarm was published stays known, over restarts of both daemons. The
+//!   broker must first acknowledge that both are cleared, so no removed camera stays `live`.
+//! - An alarm ends with its outage, even where the journal lost the record of the end. A source
 //!   that was well or gone for [`WELL_AFTER`] has no alarm.
 //!
 //! Keyspace `shown_sources`, key: source name. Value: a version byte, an alarm byte (0 none,

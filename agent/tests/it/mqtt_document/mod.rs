@@ -1,6 +1,6 @@
 //! Generates `docs/ref/mqtt.md` from topics and serialized examples of the payload types.
 //!
-//! Map: this file has the introduction and the layout; `presence`, `events`, `measurements` and
+//! Map: this file has the introduction and the layout. `presence`, `events`, `measurements` and
 //! `commands` have the sections; `names` and `example` have what the examples are about.
 //!
 //! Invariant: every member of an example has exactly one row that describes it. A test compares the

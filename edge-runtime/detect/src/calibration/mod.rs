@@ -1,6 +1,6 @@
 //! Networks of int8 out of networks of float32, by frames of this box.
 //!
-//! - The first half of the frames gives the ranges of the tensors ([`ranges`]), the second half is
+//! - The first half of the frames gives the ranges of the tensors ([`ranges`]). The second half is
 //!   golden: it decides whether the result is kept ([`acceptance`]). Neighbours would be too alike.
 //! - Ranges and golden outputs are those of the network of float32 on ONNX Runtime, or on rten
 //!   where its library is missing.
@@ -100,7 +100,7 @@ pub enum CalibrationError {
 pub type CalibrationFrame<'a> = (&'a Picture, Option<Gamma>);
 
 /// Makes the network of int8 of a model, and keeps it if it proves itself on the back end of the
-/// request; with `auto` on TensorRT, else on ONNX Runtime.
+/// request. With `auto` that is TensorRT, else ONNX Runtime.
 ///
 /// # Errors
 /// [`CalibrationError`].

@@ -6,16 +6,13 @@
 //! | with masks or key points | its boxes agree, and its outputs differ by at most 2 % |
 //! | any other | its outputs differ by at most 2 % |
 //!
-//! - A box is certain when its score exceeds the model's threshold by [`SCORE_TOLERANCE`]. Its
-//!   partner has the same class, an overlap of [`MIN_IOU`] and a score within the tolerance, and no
-//!   other partner. Both networks are checked against each other.
-//! - A weaker box needs no partner: within the tolerance it may lie below the threshold of the
-//!   other network.
-//! - The partner may be one that suppression drops: of two boxes with almost equal scores either
-//!   may survive.
+//! - A box is certain when its score exceeds the model's threshold by [`SCORE_TOLERANCE`]. Its only
+//!   partner has its class, an overlap of [`MIN_IOU`] and a score within the tolerance. Both
+//!   networks are checked. Suppression may drop the partner.
+//! - A weaker box needs no partner: the other network may score it below the threshold.
 //! - Two outputs differ by the length of their difference, relative to the golden one's length.
 //! - Values that are not finite disagree, where the serving network has none.
-//! - Not here: candidates of int8, whose changes are counted over all frames ([`count`](super::count)).
+//! - Not here: candidates of int8, whose changes are counted over frames ([`count`](super::count)).
 
 use std::sync::Arc;
 
@@ -317,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_without_objects_proves_something_only_if_outputs_are_close() {
+    fn frame_without_objects_counts_only_with_close_outputs() {
         let noise = |score| [([30.0, 30.0, 20.0, 20.0], score, 1)];
         assert_eq!(compare(&noise(0.3), &noise(0.3)), Ok(true));
         assert_eq!(compare(&noise(0.1), &noise(0.4)), Ok(false));

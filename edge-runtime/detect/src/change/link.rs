@@ -19,9 +19,9 @@ pub(super) type Golden = Result<GoldenFrame, usize>;
 
 /// Signal from the serving network.
 pub(super) enum Signal {
-    /// It took over the candidate; holds the former network, which the task drops.
+    /// The network took over the candidate; holds the former network, which the task drops.
     TookOver(Box<dyn Network>),
-    /// It went back to the former back end for this reason; holds the failed candidate.
+    /// The network went back to the former back end for this reason; holds the failed candidate.
     WentBack(String, Box<dyn Network>),
 }
 

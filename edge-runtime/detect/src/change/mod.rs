@@ -1,6 +1,6 @@
 //! The change of a running network's back end, in the background.
 //!
-//! - [`ChangingNetwork`] serves. It takes over an agreed candidate between two frames, and returns
+//! - [`ChangingNetwork`] serves. It takes over an agreed candidate between two frames. It returns
 //!   to the former back end when the candidate fails on a frame that the former one can run.
 //! - [`ChangeTask`] builds a candidate and runs it on golden frames, on its own thread. It never
 //!   holds the lock of the serving network.

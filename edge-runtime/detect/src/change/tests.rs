@@ -263,7 +263,7 @@ fn former_back_end_serves_again_with_a_lane_for_each_stream() {
 }
 
 #[test]
-fn frames_run_while_the_former_back_end_opens_its_second_session() {
+fn frames_run_while_former_back_end_opens_second_session() {
     let (slow, fast) = (Arc::<Switches>::default(), Arc::<Switches>::default());
     let (link, again) = (Arc::<Link>::default(), Arc::clone(&slow));
     let reload = Box::new(move || Ok::<_, LoadError>(double("slow", &again)));
@@ -288,7 +288,7 @@ fn frames_run_while_the_former_back_end_opens_its_second_session() {
 }
 
 #[test]
-fn candidate_that_misses_an_object_is_refused_and_the_next_one_tried() {
+fn candidate_that_misses_object_is_refused_for_the_next() {
     let blind = Arc::<Switches>::default();
     blind.is_blind.store(true, Ordering::Relaxed);
     let candidates = vec![
@@ -341,7 +341,7 @@ fn candidate_that_fails_or_panics_is_reported_and_never_serves() {
 }
 
 #[test]
-fn candidate_that_fails_later_gives_its_frame_to_the_former_back_end() {
+fn frame_of_failed_candidate_goes_to_former_back_end() {
     let fast = Arc::<Switches>::default();
     let bench = Bench::new(vec![candidate("fast", &fast)]);
     bench.run_until(|| bench.has_reported(2));
@@ -415,7 +415,7 @@ fn build_is_stopped_with_the_last_detector() {
 }
 
 #[test]
-fn build_that_a_stop_of_the_program_ends_is_cancelled_and_nothing_else_tried() {
+fn stop_of_program_cancels_build_and_tries_nothing_else() {
     let (begun, has_begun) = mpsc::channel();
     let build: Build = Box::new(move |progress| {
         begun.send(()).unwrap();

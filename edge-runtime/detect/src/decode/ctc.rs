@@ -1,5 +1,5 @@
 //! Text of a line by best path decoding: the most probable character at each step, without repeats
-//! and blanks (Graves et al., "Connectionist temporal classification", ICML 2006, 3.2).
+//! and blanks. See Graves et al., "Connectionist temporal classification", ICML 2006, 3.2.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ mod tests {
     const NONE: [f32; 3] = [1.0, 0.0, 0.0];
 
     #[test]
-    fn a_character_that_lasts_is_one_and_one_after_nothing_is_another() {
+    fn repeated_character_counts_once_unless_a_blank_separates() {
         let said = read(
             &[NONE, A, A, NONE, A, B, B, NONE],
             Blank::First,
@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_numbers_are_a_line_has_no_more_characters_than_steps(
+        fn line_never_has_more_characters_than_steps(
             data in prop::collection::vec([prop::num::f32::ANY, prop::num::f32::ANY, prop::num::f32::ANY], 0..9),
             blank in prop_oneof![Just(Blank::First), Just(Blank::Last)],
             scores in prop_oneof![

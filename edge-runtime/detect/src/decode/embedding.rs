@@ -10,8 +10,8 @@ const MAX_LENGTH: usize = 1 << 14;
 /// Decodes the embedding. Clears `out` first.
 ///
 /// # Errors
-/// [`DecodeError`]: not one tensor, another shape than `1 × length` (further axes of length 1 are
-/// accepted), or a value that is not finite and so can't be compared.
+/// [`DecodeError`]: not one tensor, or another shape than `1 × length` (further axes of length 1
+/// are accepted). Also a value that is not finite and so can't be compared.
 pub fn decode(request: &Request<'_>, out: &mut Vec<f32>) -> Result<(), DecodeError> {
     out.clear();
     let [tensor] = request.tensors::<1>(FAMILY)?;

@@ -22,8 +22,8 @@ pub(super) struct Lattice {
 }
 
 impl Lattice {
-    /// Computes the cells of a grid of `columns` and `rows`, at least one each, that covers an
-    /// input of `width` and `height`, for the picture at `place`.
+    /// Computes the cells of a grid that covers an input of `width` and `height`, for the picture
+    /// at `place`. The grid has `columns` and `rows`, at least one each.
     pub(super) fn over(
         place: &Letterbox,
         [width, height]: [u32; 2],

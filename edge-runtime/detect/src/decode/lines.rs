@@ -1,6 +1,6 @@
-//! Lines of text from a probability map: connected cells, the smallest rotated rectangle around
-//! each, expanded by what the network cuts off (Liao et al., "Real-time Scene Text Detection with
-//! Differentiable Binarization", AAAI 2020, 3.5).
+//! Lines of text from a probability map: connected cells, and the smallest rotated rectangle around
+//! each, expanded by what the network cuts off. See Liao et al., "Real-time Scene Text Detection
+//! with Differentiable Binarization", AAAI 2020, 3.5.
 
 use watchkeeper_models::manifest::LineNetwork;
 use watchkeeper_vision::geometry::Point;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_likely_text_is_a_line_that_is_larger_than_what_is_marked() {
+    fn likely_text_becomes_a_line_larger_than_its_marks() {
         let two = map(|x, y| match (x, y) {
             (4..=13, 4..=7) => 0.9,
             // Thinner than letters, and too faint.

@@ -17,7 +17,6 @@ const FEATURES: &str = "features";
 /// ambiguous one.
 const AMBIGUOUS_MASKS: usize = 4;
 
-/// The mask of one prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptedMask {
     pub mask: Bitmap,
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_four_masks_the_first_is_for_a_thing_that_is_meant_without_doubt() {
+    fn first_of_four_masks_is_for_an_unambiguous_prompt() {
         let data = left_of(4, 0);
         let scores = [0.5, 0.9, 0.1, 0.1];
         let pixels = |several| {

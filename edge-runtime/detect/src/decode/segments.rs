@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_that_is_there_has_its_pixels_and_what_is_filled_up_belongs_to_none() {
+    fn each_present_class_has_its_pixels_and_padding_has_none() {
         let found = decoded(3, &[1, 3, 4, 4], &thirds(), ClassScores::Softmax, 0.4).expect("fits");
         let classes: Vec<_> = found.iter().map(|s| s.class_id).collect();
         assert_eq!(classes, [1, 2]);

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_is_the_weighed_sum_of_prototypes_within_its_box_in_pixels_of_the_picture() {
+    fn mask_is_weighted_sum_of_prototypes_within_its_box() {
         let manifest = seg();
         // Prototype 0 covers the left half of the input, prototype 1 the upper half; 16x16 cells of
         // 4 pixels.

@@ -1,8 +1,8 @@
 //! SSD: offsets from fixed anchors, and for each a logit of each class and of "nothing".
 //!
 //! - Anchors are those of `SsdAnchorsCalculator` in google-ai-edge/mediapipe, and of
-//!   `create_ssd_anchors` in TensorFlow's Object Detection API: level after level, row by row,
-//!   three a cell in the first level and six in the others.
+//!   `create_ssd_anchors` in TensorFlow's Object Detection API. They go level after level, row by
+//!   row, three a cell in the first level and six in the others.
 //! - `y = offset / 10 * height + row`, `h = exp(offset / 5) * height` of the anchor.
 //! - Scores are sigmoids of shifted logits. An anchor has its best class only, as in
 //!   `TensorsToDetectionsCalculator`.

@@ -1,8 +1,8 @@
 //! Background model: the appearance of each cell without objects.
 //!
-//! - Each cell has three layers, as a codebook with times of last use (Kim, Chalidabhongse, Harwood
-//!   and Davis, "Real-time foreground-background segmentation using codebook model", 2005):
-//!   background, candidate and former background.
+//! - Each cell has three layers: background, candidate and former background. They are a codebook
+//!   with times of last use (Kim, Chalidabhongse, Harwood and Davis, "Real-time
+//!   foreground-background segmentation using codebook model", 2005).
 //! - The candidate becomes background once it was seen [`TRUST`] times as long as the background,
 //!   or for the time of absorption. So the ghosts of people in the first picture soon disappear,
 //!   even under an object. When a parked car leaves, the former background is recognised at once.

@@ -3,8 +3,8 @@
 //!
 //! The estimate is one gain and two chroma shifts between background and present picture. The gain
 //! scales chroma too: more exposure makes colours stronger, which grey cells don't show. Medians
-//! over cells that were background in the last frame are robust against moving objects (up to half
-//! of the samples may be wrong; Huber, "Robust Statistics", 1981).
+//! over cells that were background in the last frame are robust against moving objects. Up to half
+//! of the samples may be wrong (Huber, "Robust Statistics", 1981).
 
 /// Global difference between the present picture and the background.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,12 +1,12 @@
 //! Cast shadows: background with less light and about the same colour.
 //!
-//! A shadow scales the background's luma by a bounded factor and keeps its chroma (Prati, Mikic,
-//! Trivedi and Cucchiara, "Detecting moving shadows: algorithms and evaluation", 2003).
+//! A shadow scales the background's luma by a bounded factor and keeps its chroma. See Prati,
+//! Mikic, Trivedi and Cucchiara, "Detecting moving shadows: algorithms and evaluation", 2003.
 
 use super::cells::{BACK, FORE};
 
 /// Lowest share of light of a shadow. Direct sun is three to five times the light of the sky, which
-/// video gamma turns into about half; a lower share would take dark cars for shadows.
+/// video gamma turns into about half. A lower share would take dark cars for shadows.
 const MIN_LIGHT_SHARE: f32 = 0.6;
 
 /// Whether a cell with the background's chroma can be in shadow, by its share of the background's
@@ -23,7 +23,7 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    /// Relabels shadow between foreground on both sides of a row or column as foreground: a shadow
+    /// Relabels shadow between foreground on both sides of a row or column as foreground. A shadow
     /// falls beside an object, so inside it is the object's dark paint or glass.
     pub(super) fn fill(&mut self, labels: &mut [u8], width: usize) {
         self.above.clear();

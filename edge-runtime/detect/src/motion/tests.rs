@@ -237,7 +237,7 @@ fn change_of_exposure_shows_no_boxes_on_strong_colours() {
 }
 
 #[test]
-fn lamp_switched_on_gives_no_boxes_and_things_are_found_soon_after() {
+fn lamp_switched_on_gives_no_boxes_and_objects_are_found() {
     let mut s = Scene::new(320, 180);
     s.rest(20);
     s.gain = 1.7;
@@ -292,7 +292,7 @@ fn soft_shadow_does_not_stretch_the_box() {
 }
 
 #[test]
-fn stopped_thing_is_reported_until_it_is_absorbed_and_leaves_no_ghost() {
+fn stopped_object_is_reported_until_absorbed_without_ghost() {
     let mut s = Scene::new(320, 180);
     s.rest(40);
     let car = |x| solid(x, 60, 60, 40, 190.0);

@@ -207,7 +207,7 @@ impl Network for Shareable {
 }
 
 #[test]
-fn network_is_prepared_for_several_streams_when_the_second_one_opens_it() {
+fn second_stream_prepares_network_for_several_streams() {
     let pool = DetectorPool::default();
     let load = |_: &Path| -> Result<Box<dyn Network>, LoadError> {
         Ok(Box::new(Shareable(AtomicBool::default())))
@@ -222,7 +222,7 @@ fn network_is_prepared_for_several_streams_when_the_second_one_opens_it() {
 
 #[cfg(feature = "ort")]
 #[test]
-fn second_session_is_opened_on_demand_and_only_from_the_same_file() {
+fn second_session_opens_on_demand_from_the_same_file() {
     use crate::ort::OrtNetwork;
 
     let Some(model) = test_data("models/yolox_nano.onnx") else {
@@ -249,7 +249,7 @@ fn second_session_is_opened_on_demand_and_only_from_the_same_file() {
 
 #[cfg(feature = "ort")]
 #[test]
-fn threads_of_a_session_are_not_metered_for_runs_on_the_other_session() {
+fn threads_of_a_session_are_metered_for_its_runs_only() {
     use std::time::Duration;
 
     use rustix::time::{ClockId, clock_gettime};
@@ -356,7 +356,7 @@ fn damaged_network_is_refused_or_runs_but_never_panics() {
 const MUTATIONS: u64 = 40;
 
 #[test]
-fn manifest_that_disagrees_with_the_file_is_refused_with_both_sides() {
+fn manifest_that_contradicts_file_is_refused_with_both() {
     let Some(model) = test_data("models/yolox_nano.onnx") else {
         return;
     };

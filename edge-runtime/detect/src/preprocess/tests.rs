@@ -38,7 +38,7 @@ fn without_padding((data, stride): &(Vec<u8>, usize), width: usize) -> (Vec<u8>,
 }
 
 #[test]
-fn padding_and_picture_are_normalised_in_the_order_of_the_channels() {
+fn padding_and_picture_are_normalised_in_channel_order() {
     // 8x4 red in an 8x8 input: two rows of padding above and below.
     let input = Input {
         colour: ColourOrder::Bgr,

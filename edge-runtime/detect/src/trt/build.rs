@@ -1,7 +1,7 @@
 //! The build of an engine in a child process.
 //!
 //! - The child is [`SUBCOMMAND`] of the runtime. It builds, opens the engine, runs it once and only
-//!   then keeps it: whatever crashes there costs only the child.
+//!   then keeps it: a crash costs only the child.
 //! - It writes one JSON line per step and message of TensorRT, and one at its end.
 //! - It ends after [`TIMEOUT`] at most, with its parent, or when the caller's progress says so. It
 //!   has no other limit: the builder uses minutes of processor time and most of the memory.

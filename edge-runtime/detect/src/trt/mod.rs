@@ -1,8 +1,8 @@
 //! TensorRT as a back end, on machines with an NVIDIA graphics processor.
 //!
 //! - `libwk_trt.so` ([`watchkeeper_trt`]) is compiled on the box; without it nothing is started.
-//! - A child process asks for the device first ([`probe`]), and another builds engines ([`build`]):
-//!   a broken driver or a crash of the builder costs one log line.
+//! - A child process asks for the device first ([`probe`]), and another builds engines ([`build`]).
+//!   So a broken driver or a crash of the builder costs one log line.
 //! - An engine is built once per file, TensorRT, device and options ([`cache`]).
 //! - An engine has fixed shapes. A network whose inputs vary in length is refused.
 //! - Outputs with values that are not finite are an error of the frame.

@@ -1,7 +1,7 @@
 //! Checks that the installed models fit a workflow and its rules.
 //!
-//! Names of models, steps and classes can all be valid and still yield nothing together: a rule
-//! about a class that the model lacks, masks from a network that only finds boxes.
+//! Names of models, steps and classes can all be valid and still yield nothing together. Examples
+//! are a rule about a class that the model lacks, and masks from a network that only finds boxes.
 //!
 //! - Pure: no file is read.
 //! - What is known only at run time is not refused.

@@ -1,7 +1,7 @@
 //! Warnings about rules and steps that can never report anything.
 //!
-//! Every name in them is valid, so nothing refuses them: a rule about a class that the detection
-//! leaves out, a zone that reads boxes without track ids.
+//! Every name in them is valid, so nothing refuses them. Examples are a rule about a class that the
+//! detection leaves out, and a zone that reads boxes without track ids.
 
 use std::collections::BTreeSet;
 

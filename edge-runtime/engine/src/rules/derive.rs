@@ -7,8 +7,8 @@ use watchkeeper_contract::rule::{Condition, CrossDirection, RuleSpec};
 /// Seconds in a zone after which a visit makes an event.
 pub const STAY_S: f64 = 5.0;
 
-/// Derives a crossing rule for each line counter and enter and stay rules for each zone, or an
-/// appear rule for each tracker if there is no line or zone.
+/// Derives a crossing rule for each line counter and enter and stay rules for each zone. If there
+/// is no line or zone, derives an appear rule for each tracker.
 ///
 /// The arguments are names of steps. Rules are named after their step: `door`, `desk-enters`,
 /// `desk-stays`; `appears` is the first tracker's, `appears-NAME` that of any other.

@@ -1497,7 +1497,7 @@ fn shot_strategy() -> impl Strategy<Value = Shot> {
         })
 }
 
-/// The same shots for random spans of time.
+/// Shots, each for a random span of time.
 fn film() -> impl Strategy<Value = Vec<(Shot, u8)>> {
     proptest::collection::vec((shot_strategy(), 1u8..40), 1..20)
 }
@@ -1559,7 +1559,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn events_and_visits_of_a_zone_have_equal_numbers_and_dwell_times(
+    fn events_and_visits_of_a_zone_are_equal(
         people in proptest::collection::vec(
             proptest::collection::vec((1u8..40, any::<bool>(), any::<bool>()), 1..20), 1..5,
         ),
@@ -1685,7 +1685,7 @@ fn chain(names: &[&str]) -> Option<Box<DecideSpec>> {
 }
 
 #[test]
-fn event_of_a_rule_with_a_chain_escalates_and_carries_what_was_read() {
+fn event_with_chain_escalates_and_carries_readings() {
     let mut b = Bench::new(&[RuleSpec {
         decide: chain(&["text", "members"]),
         ..rule(enters())

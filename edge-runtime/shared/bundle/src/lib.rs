@@ -40,12 +40,12 @@ pub const MAX_FILE_BYTES: u64 = (8 << 30) - 1;
 pub enum BundleFault {
     #[error("it can't be read: {0}")]
     Io(#[from] std::io::Error),
-    /// It was never a bundle, or no longer has the form of one.
+    /// The file was never a bundle, or no longer has the form of one.
     #[error("no bundle, or a changed one: {0}")]
     Form(String),
     #[error("its format {0} is newer than this program; update it")]
     Newer(u16),
-    /// Its contents contradict each other, its signature or the wanted key.
+    /// The bundle's contents contradict each other, its signature or the wanted key.
     #[error("{0}")]
     Changed(String),
 }

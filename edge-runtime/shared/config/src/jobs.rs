@@ -1,7 +1,7 @@
 //! Schedules of jobs: the sections `[agent.jobs.NAME]`.
 //!
 //! - A schedule has one plan or request, and one trigger: times or events.
-//! - Times are local. A time that the clock leaves out in spring comes at the end of the gap; one
+//! - Times are local. A time that the clock leaves out in spring comes at the end of the gap. One
 //!   that it has twice in autumn counts once, at its first pass.
 //!
 //! Not here: the plan's content, which the agent checks.
@@ -39,7 +39,6 @@ pub struct ScheduleConfig {
     pub notify_failure: bool,
 }
 
-/// Work of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScheduledWork {
     /// File of a plan.

@@ -51,7 +51,7 @@ pub struct LoadRequest {
 /// Layers that may set the broker.
 ///
 /// Only the daemons log in at the box's broker. A command of an ordinary user must work where only
-/// the daemons can read the file with the password, and must not send that password to another
+/// the daemons can read the file with the password. It must not send that password to another
 /// broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BrokerLayers {

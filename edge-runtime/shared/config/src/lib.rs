@@ -1,7 +1,7 @@
 //! One configuration file, checked before anything starts.
 //!
 //! Owns the way from a TOML file, `WATCHKEEPER_SECTION__KEY` variables and flags to a [`Config`]
-//! without errors, and how addresses of sources are parsed and shown ([`address`], [`redact`]).
+//! without errors. Owns how addresses of sources are parsed and shown ([`address`], [`redact`]).
 //!
 //! - Every key is declared once in [`keys`]: its kind, default and bounds drive the check.
 //! - [`load`] reports *everything* that is wrong: key, value, what is allowed, and where it was

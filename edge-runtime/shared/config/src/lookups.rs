@@ -203,7 +203,6 @@ pub struct HttpLookup {
     pub ca_file: Option<PathBuf>,
 }
 
-/// Value of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeaderValue {
     Text(String),

@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
     /// A pipeline pauses.
@@ -55,13 +54,13 @@ impl ChangeKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
-    /// It only reads.
+    /// The tool only reads.
     Read,
-    /// It writes notes, or the plan of its own turn.
+    /// The tool writes notes, or the plan of its own turn.
     Write,
-    /// It proposes something new.
+    /// The tool proposes something new.
     Propose,
-    /// It proposes to stop, pause or replace something that runs.
+    /// The tool proposes to stop, pause or replace something that runs.
     ProposeLoss,
 }
 

@@ -94,14 +94,13 @@ impl PrivacyMasks {
         }
     }
 
-    /// Returns the mask of the source of this name.
     #[must_use]
     pub fn by_name(&self, source: &SourceId) -> Option<&Arc<PrivacyMask>> {
         let mut masks = self.masks.iter().map(|(mask, _)| mask);
         masks.find(|mask| mask.source == *source)
     }
 
-    /// Returns the mask of the camera at this address: that of the source with exactly this
+    /// Returns the mask of the camera at this address. It is that of the source with exactly this
     /// address, else the first mask of a source that is the same camera.
     #[must_use]
     pub fn at(&self, uri: &str) -> Option<&Arc<PrivacyMask>> {

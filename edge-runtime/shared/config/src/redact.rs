@@ -1,7 +1,8 @@
 //! Addresses and messages without their credentials.
 //!
 //! - A credential is the user information of an address, or the value of an option with a secret's
-//!   name, in the query or, as some recorders want it, in the path (`/user=admin&password=…`).
+//!   name. The option is in the query or, as some recorders want it, in the path
+//!   (`/user=admin&password=…`).
 //! - In user texts ([`said`]) also the word after `password`, `token` and the like, and keys with a
 //!   well-known prefix.
 //! - When in doubt, more is hidden: everything up to the last `@` of an address, because a password
@@ -175,10 +176,11 @@ const KEY_CHARS: usize = 16;
 
 /// Replaces each credential in a user's text by [`MASK`]; `None` if there is none.
 ///
-/// Hidden are: the login of an address; the value of an option with a secret's name (`password=…`);
-/// the text after the word for a secret, where it is written as one (`password: …`, `token "…"`) or
-/// looks like one (a digit, a sign, or capitals inside); the text after `Bearer`; keys with a
-/// well-known prefix. Everything else stays unchanged, and hidden text is not changed again.
+/// Hides the login of an address, and the value of an option with a secret's name (`password=…`).
+/// Hides keys with a well-known prefix, and the text after `Bearer`. Hides the text after the word
+/// for a secret, where it is written as one (`password: …`, `token "…"`) or looks like one. It
+/// looks like one with a digit, a sign, or capitals inside. Everything else stays unchanged, and
+/// hidden text is not changed again.
 #[must_use]
 pub fn said(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());

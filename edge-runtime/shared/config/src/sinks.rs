@@ -2,8 +2,8 @@
 //!
 //! - Whatever is not named here is refused. Anyone who can deploy may write a workflow; the
 //!   operator decides on hosts, folders and secrets.
-//! - Both daemons ask here: the runtime before it keeps an effect, so that the step reports a
-//!   refusal at once, and the agent before it executes one.
+//! - Both daemons ask here. The runtime asks before it keeps an effect, so that the step reports a
+//!   refusal at once; the agent asks before it executes one.
 //!
 //! Not here: the value of a secret (the agent reads it when it is used), and what a host name
 //! resolves to. A named host is trusted by its name.

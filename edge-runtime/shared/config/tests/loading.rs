@@ -1012,7 +1012,7 @@ fn privacy_mask_of_a_source_is_read() {
 }
 
 #[test]
-fn invalid_privacy_mask_names_field_value_and_remedy_and_hides_everything() {
+fn invalid_privacy_mask_hides_all_and_names_the_remedy() {
     let corners = |n: usize| vec!["[0.1, 0.2]"; n].join(", ");
     let regions = vec!["[[0, 0], [1, 0], [0, 1]]"; 33].join(", ");
     for (written, key, part) in [

@@ -270,8 +270,8 @@ pub enum WarningKind {
     /// A zone without area (fewer than three different corners, or at most a pixel) or with
     /// crossing sides, or a line without length.
     EmptyZone,
-    /// A rule or a step that can never report anything: a class that the detection leaves out,
-    /// scores below those of the detection, boxes without track ids.
+    /// A rule or a step that can never report anything. Examples are a class that the detection
+    /// leaves out, scores below those of the detection, boxes without track ids.
     WithoutEffect,
 }
 

@@ -1,7 +1,7 @@
 //! Rules: the conditions on a workflow's outputs that make events.
 //!
 //! A rule never repeats geometry. It names a step of the workflow (a line counter, a time-in-zone)
-//! or one of its outputs, so a count on the screen, a number in a result and an event can't
+//! or one of its outputs. So a count on the screen, a number in a result and an event can't
 //! disagree.
 
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //!
 //! - At most [`MAX_PIECES_AHEAD`] + 2 pieces of [`PIECE_BYTES`] are in memory, however long the
 //!   answer is.
-//! - The permit of an answer is held until its last piece waits for the client, the client is gone,
-//!   or it has taken nothing for [`CLIENT_TIMEOUT`].
+//! - The permit of an answer is held until its last piece waits for the client or the client is
+//!   gone. It ends too when the client has taken nothing for [`CLIENT_TIMEOUT`].
 
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! - At most [`PlaceLimits::all`] connections hold a place.
 //! - One process holds at most [`PlaceLimits::process`].
-//! - Processes of root and of the server's own user may use every place; all others leave
+//! - Processes of root and of the server's own user may use every place. All others leave
 //!   [`PlaceLimits::reserved`] of them free, and one user holds at most [`PlaceLimits::user`].
 //! - A connection that has to show a token first waits in its own pool of
 //!   [`PlaceLimits::unproven`]. When that is full, the oldest of it is closed: connections without

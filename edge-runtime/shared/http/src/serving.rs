@@ -180,7 +180,7 @@ fn log_panic(ended: Result<(), JoinError>) {
     }
 }
 
-/// Returns whether the rest of the body may still be coming: it need not have been read, unless it
+/// Returns whether the rest of the body may still be coming. It need not have been read, unless it
 /// was the body that did not come.
 fn is_refusal(status: StatusCode) -> bool {
     (status.is_client_error() || status.is_server_error()) && status != StatusCode::REQUEST_TIMEOUT

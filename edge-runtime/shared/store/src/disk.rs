@@ -51,9 +51,9 @@ impl DiskStore {
     /// Blocks while it reads and checks every record.
     ///
     /// # Errors
-    /// When the folder is in use, can't be written, was written by a newer version (nothing in it
-    /// is changed then), or the disk is full. Damage is not an error: damaged files are set aside,
-    /// and [`OpenReport::outcome`] reports it.
+    /// When the folder is in use, can't be written, or the disk is full. When a newer version wrote
+    /// it; nothing in it is changed then. Damage is not an error: damaged files are set aside, and
+    /// [`OpenReport::outcome`] reports it.
     pub fn open(root: &Path, options: &Options) -> Result<(Self, OpenReport), StoreError> {
         Self::open_noting(root, options, |_, _| Ok(Batch::new()))
     }

@@ -14,7 +14,7 @@ pub enum StoreError {
     InUse {
         /// Folder of the store.
         path: PathBuf,
-        /// Its process id, where that could be read.
+        /// Id of the other process, where that could be read.
         pid: Option<u32>,
     },
     /// The disk is full, or so nearly full that the store would break half-way.
@@ -69,7 +69,7 @@ pub enum StoreError {
     #[error("a key of {len} bytes in {keyspace} is not accepted; use 1 to {MAX_KEY_BYTES}")]
     BadKey {
         keyspace: &'static str,
-        /// Its length in bytes.
+        /// Length of the key in bytes.
         len: usize,
     },
     /// A payload is too large.
@@ -78,7 +78,7 @@ pub enum StoreError {
     )]
     TooLarge {
         keyspace: &'static str,
-        /// Its length in bytes.
+        /// Length of the record in bytes.
         len: usize,
     },
     /// Anything else that the system refused.

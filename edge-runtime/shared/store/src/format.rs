@@ -1,14 +1,11 @@
 //! Versions of what is on disk: newer is not damaged.
 //!
-//! After a rollback of the software a folder may hold what this build can't read. Such a folder is
-//! refused with [`NewerFormat`], and no record in it is changed. Only what is older, or was written
-//! by no version, is ever repaired, removed or set aside.
-//!
-//! A newer layout or database is refused before anything is written. A single record of a newer
-//! format is found only by reading, after the database was opened; a version that introduces one
-//! raises the layout too.
-//!
-//! Three things carry a version here; callers version their own payloads:
+//! - After a rollback of the software a folder may hold what this build can't read. Such a folder
+//!   is refused with [`NewerFormat`], and no record in it is changed.
+//! - Only what is older, or was written by no version, is ever repaired, removed or set aside.
+//! - A newer layout or database is refused before anything is written. A single newer record is
+//!   found only by reading; a version that introduces one raises the layout too.
+//! - Callers version their own payloads.
 //!
 //! | where | what it promises |
 //! |---|---|

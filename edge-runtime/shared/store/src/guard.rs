@@ -1,6 +1,6 @@
 //! Calls into redb that can't take the process down.
 //!
-//! redb checks a file's pages when it opens it, and reports damage; a page that is damaged while
+//! redb checks a file's pages when it opens it, and reports damage. A page that is damaged while
 //! the file is open may still cause a panic. [`call`] turns both into one error.
 
 use std::io;

@@ -1,9 +1,9 @@
 //! Power cuts: a disk in memory that keeps written data apart from durable data.
 //!
 //! Tests the store's promises against the states that a cut may leave, in every wait for the device
-//! and after the last one: all of what is pending, nothing, all but little, and halves of it, by
-//! sectors and in any order. The rig that kills a machine (`tests/tools/vm`) shows it with a kernel
-//! in between, and can't choose the moment.
+//! and after the last one. Of what is pending these are all, nothing, all but little, and halves of
+//! it, by sectors and in any order. The rig that kills a machine (`tests/tools/vm`) shows it with a
+//! kernel in between, and can't choose the moment.
 //!
 //! Not here: a cut while the store is opened or closed.
 

@@ -1,7 +1,7 @@
 //! Folders that only their owner may enter.
 //!
-//! - The name of a folder that was made here is durable on return, where this user can read the
-//!   folder above it and the device can sync that one.
+//! - The name of a folder that was made here is durable on return. This needs a folder above it
+//!   that this user can read and the device can sync.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,6 @@
 //! One stored record: a header that proves the payload, then the payload.
 //!
-//! Layout, all numbers big-endian:
-//!
-//! | bytes | what |
+//! | bytes, big-endian | what |
 //! |---|---|
 //! | 0..2 | magic `WK` |
 //! | 2..4 | format version, [`FORMAT`] |
@@ -10,10 +8,10 @@
 //! | 8..12 | CRC-32 (IEEE) over bytes 2..8, the full key and the payload |
 //! | 12.. | payload |
 //!
-//! - [`decode`] returns what [`encode`] was given for that very key: the key is part of the
+//! - [`decode`] returns what [`encode`] was given for that very key. The key is part of the
 //!   checksum, so a record under another key is damage too.
 //! - A newer format keeps magic, version, length and checksum where they are, and the checksum
-//!   covers the version: a record is newer only where that holds, else damaged.
+//!   covers the version. A record is newer only where that holds, else damaged.
 
 const MAGIC: [u8; 2] = *b"WK";
 

@@ -109,9 +109,9 @@ enum End {
 
 /// Copies what can be read of the damaged `file` to `db`.
 ///
-/// Copies all records up to the first unreadable page, and all after the last one; of the last
-/// commit, or where that can't be read at all, of the one before. Batch numbers are not copied, as
-/// some are missing.
+/// Copies all records up to the first unreadable page, and all after the last one. They are of the
+/// last commit, or where that can't be read at all, of the one before. Batch numbers are not
+/// copied, as some are missing.
 ///
 /// # Errors
 /// When `db` can't be written, or a record is of a newer format. A file of which nothing can be

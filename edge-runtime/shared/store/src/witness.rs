@@ -7,8 +7,8 @@
 //! batches are gone.
 //!
 //! - The file's number is never ahead of what was synced. When [`Witness::note`] has returned, it
-//!   is durable: the file is written with `O_DSYNC`, its name is synced when it is made, and it
-//!   never grows, so a full disk does not stop it.
+//!   is durable: the file is written with `O_DSYNC`, and its name is synced when it is made. The
+//!   file never grows, so a full disk does not stop it.
 //! - A write that is cut leaves the number before it: the two slots lie in their own pages and take
 //!   turns.
 //! - A slot is the number as a record, as in all versions, then number and mark as another one. A
@@ -34,8 +34,8 @@ const SLOTS: [u64; 2] = [0, 4096];
 /// Bytes of the number in a slot.
 const NUMBER: usize = record::HEADER + 8;
 
-/// Key of the second record of a slot: its number (8 bytes), the length of the mark plus one or
-/// zero without a mark (2 bytes), and the mark, filled up with zeros.
+/// Key of the second record of a slot. It has the number (8 bytes), the length of the mark plus
+/// one, or zero without a mark (2 bytes). The mark follows, filled up with zeros.
 const MARK_KEY: &[u8] = b"mark";
 const MARK: usize = record::HEADER + 8 + 2 + MAX_MARK_BYTES;
 

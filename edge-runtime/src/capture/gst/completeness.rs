@@ -4,7 +4,7 @@
 //! - A picture is missing if the decoder took it and then gave a later one, took [`MAX_WAITING`]
 //!   more, or the recording ended.
 //! - Pictures before the start of an edited recording are decoded and not shown, so not missing.
-//! - Fewer than [`MIN_RUN`] in a row do not count: the second field of an interlaced picture and an
+//! - Fewer than [`MIN_RUN`] in a row do not count. The second field of an interlaced picture and an
 //!   invisible frame of VP8 have no picture of their own.
 //! - Damage that a decoder conceals in a picture that it gives is seen by [`super::decoder_log`].
 

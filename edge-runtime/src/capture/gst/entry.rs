@@ -1,7 +1,7 @@
 //! The entry of a hardware decoder: what reaches it begins with a key frame and has decoding times.
 //!
 //! - A key frame is requested from the camera (RTCP) while frames before it are dropped, at most
-//!   once every [`REQUEST_INTERVAL`]; cameras without that feature send one by themselves.
+//!   once every [`REQUEST_INTERVAL`]. Cameras without that feature send one by themselves.
 
 use std::time::{Duration, Instant};
 

@@ -126,7 +126,7 @@ fn rank(mode: &Mode, need: &Need) -> (bool, bool, i64, i64, std::cmp::Reverse<Wo
     let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
     let tenths = (mode.rate.fps().min(need.min_fps()) * 10.0) as i64;
     let surplus = (need.surplus(mode.rate) * 1000.0) as i64;
-    // Below the wished rate the nearest is the fastest, above it the slowest; a rate above is
+    // Below the wished rate the nearest is the fastest, above it the slowest. A rate above is
     // chosen over one below only where a lower one would lose frames that the source delivers.
     let nearness = match (surplus, need.max_fps) {
         (0.., Some(_)) => i64::MAX / 2 - surplus,

@@ -112,7 +112,7 @@ fn watch_decoder(element: &gst::Element, signals: &Arc<Signals>) {
     });
 }
 
-/// Follows the pictures of a decoder, and the errors of a software decoder: that of a camera may
+/// Follows the pictures of a decoder, and the errors of a software decoder. That of a camera may
 /// have reported what a recording's note is about.
 fn watch_pictures(
     decoder: Option<&gst::Element>,

@@ -36,7 +36,7 @@ pub(super) struct Signals {
 /// A decoder in a pipeline.
 pub(super) struct RunningDecoder {
     pub(super) status: DecoderStatus,
-    /// It and the elements that were added with it.
+    /// The decoder and the elements that were added with it.
     pub(super) elements: Vec<gst::glib::WeakRef<gst::Element>>,
     /// Follows its pictures, and errors of software decoders.
     pub(super) completeness: Arc<Mutex<Completeness>>,

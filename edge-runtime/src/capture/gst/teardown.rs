@@ -15,7 +15,7 @@ use gstreamer::prelude::ElementExt;
 /// Timeout of a teardown; shorter than the one of closing a source, whose thread waits for it.
 pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Hanging teardowns from which on only a new process helps: each keeps some threads and about ten
+/// Hanging teardowns from which on only a new process helps. Each keeps some threads and about ten
 /// file descriptors, of which a process has 1024 by default.
 const MAX_HANGING: usize = 32;
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn pipeline_that_does_not_stop_is_left_behind_and_counted_until_it_ends() {
+    fn hanging_pipeline_is_left_and_counted_until_it_ends() {
         // Its streaming thread sleeps with each buffer.
         let slow = start("fakesrc ! identity sleep-time=2000000 ! fakesink sync=false");
         std::thread::sleep(Duration::from_millis(200));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn hanging_teardowns_are_a_trouble_and_from_some_number_on_the_end() {
+    fn hanging_teardowns_are_reported_and_too_many_end_process() {
         assert_eq!((teardown_trouble(0), teardown_failure(0)), (None, None));
         assert!(teardown_trouble(1).unwrap().contains("hang: 1;"));
         assert_eq!(teardown_failure(MAX_HANGING - 1), None);

@@ -8,7 +8,7 @@
 /// Max frames by which H.264 and H.265 reorder (H.264, A.3.1: `max_dec_frame_buffering`).
 const MAX_REORDER: usize = 16;
 
-/// Distance of the first decoding times from the first presentation time, in nanoseconds: leading
+/// Distance of the first decoding times from the first presentation time, in nanoseconds. Leading
 /// pictures of an open group have earlier presentation times than the key frame.
 const HEADROOM_NS: u64 = 1_000_000_000;
 

@@ -180,7 +180,7 @@ impl Worker {
     }
 
     /// Applies the passage of time. A hardware decoder that gave no picture until the deadline is
-    /// the cause, not the camera; and a file is not a camera that could be off.
+    /// the cause, not the camera. A file is not a camera that could be off.
     fn pass_time(&mut self, now: Instant) {
         let is_late = match self.supervisor.state() {
             State::Connecting { until, .. }

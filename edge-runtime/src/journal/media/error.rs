@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A picture or clip can't be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
-    /// It does not exist, or no longer.
+    /// The picture or clip does not exist, or no longer.
     #[error("there is no picture or clip {id:?}; it may have been deleted to free space")]
     NotFound {
         /// The id as requested.
@@ -20,7 +20,7 @@ pub enum MediaError {
         /// The id as requested.
         id: String,
     },
-    /// Its bytes changed after its record was written.
+    /// The bytes of the file changed after its record was written.
     #[error("the stored file of {id:?} is damaged: it has not the hash of its record")]
     Damaged { id: String },
     /// The clip is too large.

@@ -108,7 +108,7 @@ pub(super) fn channels(event: &Event) -> &[ChannelId] {
 }
 
 #[test]
-fn doubtful_events_wait_most_severe_first_until_answered_and_over_a_restart() {
+fn doubtful_events_wait_most_severe_first_over_restart() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     let events = vec![
@@ -145,7 +145,7 @@ fn doubtful_events_wait_most_severe_first_until_answered_and_over_a_restart() {
 }
 
 #[test]
-fn second_opinion_is_recorded_once_and_settles_only_what_it_makes_certain() {
+fn second_opinion_is_recorded_once_and_settles_if_certain() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     let doubtful = || of_rule(Verdict::Escalate, Severity::Info);
@@ -414,7 +414,7 @@ proptest! {
 }
 
 #[test]
-fn answer_only_if_unanswered_counts_once_and_calibrates_from_the_raw_confidence() {
+fn answer_if_unanswered_counts_once_by_raw_confidence() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     journal
@@ -447,7 +447,7 @@ fn answer_only_if_unanswered_counts_once_and_calibrates_from_the_raw_confidence(
 }
 
 #[test]
-fn raw_confidence_is_that_of_the_new_record_whichever_record_is_named() {
+fn raw_confidence_is_that_of_new_record_for_any_record() {
     let mut found = Vec::new();
     for named in 1..=3 {
         let dir = tempfile::tempdir().unwrap();
@@ -534,7 +534,7 @@ pub(super) fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
 }
 
 #[test]
-fn second_opinion_leaves_its_link_in_the_record_also_when_it_failed() {
+fn second_opinion_leaves_its_link_also_after_failure() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     let link = |is_failed: bool| Evidence {
@@ -560,7 +560,7 @@ fn second_opinion_leaves_its_link_in_the_record_also_when_it_failed() {
 }
 
 #[test]
-fn chain_that_decides_settles_the_event_once_and_notifies_on_act() {
+fn deciding_chain_settles_event_once_and_notifies_on_act() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     let mut event = of_rule(Verdict::Escalate, Severity::Info);
@@ -580,7 +580,7 @@ fn chain_that_decides_settles_the_event_once_and_notifies_on_act() {
 }
 
 #[test]
-fn chain_that_leaves_the_event_to_a_person_keeps_it_in_the_queue() {
+fn chain_without_decision_keeps_event_in_review_queue() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     journal

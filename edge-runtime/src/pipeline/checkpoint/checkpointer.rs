@@ -52,7 +52,7 @@ impl Checkpointer {
         }
     }
 
-    /// Whether the state should be saved; sooner after a new event, so that a kill leaves few
+    /// Whether the state should be saved. It is sooner after a new event, so that a kill leaves few
     /// events in the journal that are not in the counts.
     pub fn is_due(&mut self, now: Instant, has_new_event: bool) -> bool {
         if has_new_event {

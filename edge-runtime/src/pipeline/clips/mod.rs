@@ -1,9 +1,7 @@
 //! The clips of one pipeline: from some seconds before an event until some seconds after it.
 //!
-//! A clip is encoded from small JPEGs of the frames that the pipeline takes. So cameras with single
-//! pictures or rare key frames have a pre-roll too, and the memory of a pipeline does not depend on
-//! a camera's bit rate. A rule may ask for the camera's own stream instead, if there is one.
-//!
+//! - A clip is encoded from small JPEGs of the frames that the pipeline takes. So cameras with rare
+//!   key frames have a pre-roll too. A rule may ask for the camera's own stream instead.
 //! - Nothing is kept unless a rule asks for clips.
 //! - An event whose `new` record announces a clip gets one `clip` record, here or at the next
 //!   start.
@@ -11,9 +9,9 @@
 //! - At most [`MAX_ACTIVE`] clips are written at once.
 //! - The frame thread never waits for disk or encoder: a live camera drops frames of the clip, and
 //!   they are counted. Only a recording waits.
-//! - Memory: at most [`pre_roll::MAX_BYTES`] of pre-roll, and for each clip that is written
-//!   [`frame_queue::MAX_BYTES`] of pictures or [`STREAM_QUEUE_BYTES`] of the stream; a source keeps
-//!   [`packets::MAX_BYTES`] of it. A frame in several places is in memory once.
+//! - Memory does not depend on a camera's bit rate: at most [`pre_roll::MAX_BYTES`] of pre-roll.
+//!   Each clip has [`frame_queue::MAX_BYTES`] of pictures or [`STREAM_QUEUE_BYTES`] of the stream.
+//!   A source keeps [`packets::MAX_BYTES`]. A frame in several places is in memory once.
 
 mod clip_file;
 mod clip_writer;
@@ -316,7 +314,7 @@ impl Clips {
     }
 
     /// Releases finished threads. If the limit is still reached and `waits` is set, as for a
-    /// recording, waits for one to finish: clips of a recording must not depend on its playback
+    /// recording, waits for one to finish. Clips of a recording must not depend on its playback
     /// speed.
     fn release_threads(&mut self, waits: bool) {
         self.closing.retain(|thread| !thread.is_finished());

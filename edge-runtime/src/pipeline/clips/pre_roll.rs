@@ -37,7 +37,6 @@ const FRAME_QUALITY: u8 = 85;
 /// How much too early a frame is accepted: cameras are not exact.
 const EARLY: Duration = Duration::from_millis(5);
 
-/// One frame of a clip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClipFrame {
     pub(super) at: Duration,
@@ -125,7 +124,7 @@ impl PreRoll {
     pub(super) fn push(&mut self, frame: Arc<ClipFrame>) {
         let at = frame.at;
         // Paced by the interval, not by the last frame, so that 25 frames per second become ten and
-        // not eight; after a gap the pace restarts.
+        // not eight. After a gap the pace restarts.
         self.due = (self.due + INTERVAL).max(at + INTERVAL / 2);
         self.bytes += frame.bytes();
         self.frames.push_back(frame);

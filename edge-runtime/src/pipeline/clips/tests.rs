@@ -764,7 +764,7 @@ fn clip_of_the_stream_ends_where_the_source_was_opened_again() {
 }
 
 #[test]
-fn stream_whose_frames_turn_out_to_be_reordered_gives_way_to_pictures() {
+fn stream_with_reordered_frames_is_replaced_by_pictures() {
     let mut bench = Bench::new(5.0);
     let ring = bench.watch_stream();
     let packet = |n: u64, is_key| NewPacket {

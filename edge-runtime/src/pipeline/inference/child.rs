@@ -21,7 +21,6 @@ use super::settings::ModelSettings;
 /// Name of the child in the list of processes.
 const CHILD_NAME: &str = "watchkeeper-runtime";
 
-/// This program as a child.
 #[derive(Debug, Clone)]
 pub struct ChildProgram {
     program: PathBuf,

@@ -4,8 +4,8 @@
 //! - The daemon loads only files that a child process has loaded before ([`first_load`]). The
 //!   exception is TensorRT, which reads files in its own processes.
 //! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
-//!   ([`backend_changes`]), but not to one that was measured as slower ([`fastest`]). Commands
-//!   begin with the fastest one.
+//!   ([`backend_changes`]). It never changes to one that was measured as slower ([`fastest`]).
+//!   Commands begin with the fastest one.
 //!
 //! [`backend_changes`]: super::backend_changes
 //! [`first_load`]: super::first_load

@@ -1,6 +1,6 @@
 //! What opening a model depends on besides the model: back end, threads and folders.
 //!
-//! - A child process that checks a model receives them as JSON, so it does what the daemon would
+//! - A child process that checks a model receives them as JSON. So it does what the daemon would
 //!   do, also after an edit of the configuration file.
 
 use std::num::NonZeroUsize;

@@ -16,9 +16,9 @@ use crate::pipeline::worker::Worker;
 /// Why a deployed pipeline does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Idle {
-    /// It can't run at the moment.
+    /// The pipeline can't run at the moment.
     Broken(String),
-    /// It starts when its model has been checked ([`Manager::start_unchecked`]).
+    /// The pipeline starts when its model has been checked ([`Manager::start_unchecked`]).
     ///
     /// [`Manager::start_unchecked`]: super::Manager::start_unchecked
     Unchecked(String),
@@ -26,7 +26,7 @@ pub(super) enum Idle {
     Held(String),
     /// A user stopped a pipeline that the configuration file names.
     Stopped(String),
-    /// Its duration passed in an earlier process.
+    /// The pipeline's duration passed in an earlier process.
     Finished(String),
 }
 

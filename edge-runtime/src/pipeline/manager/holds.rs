@@ -92,7 +92,7 @@ impl Manager {
         fingerprint(&(spec, source))
     }
 
-    /// Tells the guard what runs; called regularly.
+    /// Reports the running pipelines to the guard; called regularly.
     pub fn beat(&self) {
         // A regular end shows that the pipeline does not crash the process; a failure, nothing.
         let is_alive = |w: &Arc<Worker>| w.wants_frames() || w.state() == PipelineState::Ended;

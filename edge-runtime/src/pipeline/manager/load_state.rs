@@ -50,7 +50,6 @@ impl LoadState {
         }
     }
 
-    /// The record of a step.
     pub(super) fn record(&mut self, step: &Step) -> BoxRecord {
         let message = step.message();
         if step.to == Level::NONE

@@ -2,7 +2,7 @@
 //!
 //! - A pipeline needs its source; a source with pipelines can't be deleted; pipelines find a
 //!   replaced source again.
-//! - An accepted change is stored in one write before it is answered, so it survives `kill -9`,
+//! - An accepted change is stored in one write before it is answered. So it survives `kill -9`,
 //!   even where the configuration file names the same pipeline.
 //! - A stored pipeline that can't run (its model is gone) is listed as failed with the reason.
 //! - No shared lock is held while a thread is waited for, and every wait for a thread has a
@@ -186,7 +186,7 @@ impl Manager {
         &self.parts
     }
 
-    /// Rejects a change that ends a pipeline or source while the disk refuses: the last events
+    /// Rejects a change that ends a pipeline or source while the disk refuses. The last events
     /// would wait for the disk, and later changes for them.
     fn check_storable(&self) -> Result<(), Problem> {
         self.storage_error()

@@ -17,7 +17,7 @@ use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 /// Change of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// It stopped delivering.
+    /// The source stopped delivering.
     Lost {
         cause: LossCause,
         /// One sentence, free of credentials.

@@ -176,9 +176,9 @@ impl Manager {
         self.run(spec, prepared, checkpoint)
     }
 
-    /// Restarts a failed pipeline after a change of something that it needs, and starts one whose
-    /// model was not checked yet or whose hold was released. If it fails, it is listed with the
-    /// reason.
+    /// Restarts a failed pipeline after a change of something that it needs. Starts a pipeline
+    /// whose model was not checked yet or whose hold was released. If it fails, it is listed with
+    /// the reason.
     pub(super) fn restart_if_failed(&self, id: &PipelineId) {
         let Ok(_lock) = self.change_locks.acquire(id) else {
             tracing::warn!(pipeline = %id, "not restarted: it is being changed");

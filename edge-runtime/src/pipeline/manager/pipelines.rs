@@ -408,7 +408,7 @@ const REPLACED: &str = "the earlier deployment of this name has ended; counts be
 pub(super) struct Prepared {
     plan: Plan,
     detectors: Detectors,
-    /// Its claim to shared networks.
+    /// Claim of the pipeline to shared networks.
     claim: Arc<Claim>,
 }
 

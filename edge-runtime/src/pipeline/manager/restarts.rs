@@ -32,16 +32,16 @@ const FORGET_AFTER: Duration = Duration::from_secs(3600);
 /// The health of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// It takes frames.
+    /// The pipeline takes frames.
     Running,
-    /// It should run and can't.
+    /// The pipeline should run and can't.
     Failed {
         /// The reason, a sentence without its end.
         why: String,
         /// Whether it may be restarted automatically.
         may_restart: bool,
     },
-    /// It should not run, has ended, or its failure is reported elsewhere.
+    /// The pipeline should not run, has ended, or its failure is reported elsewhere.
     Resting,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! - [`plan_start`] decides which one applies if both name the same.
 //! - Everything that can't be restored is reported in one sentence, and stays listed or stored.
-//! - Unless every stored record was read, and the store was found whole, an absent pipeline keeps
-//!   its checkpoint, its hold and the guard's trust: it may only be unreadable.
+//! - An absent pipeline keeps its checkpoint, its hold and the guard's trust, because it may only
+//!   be unreadable. It loses them only if every stored record was read and the store was found
+//!   whole.
 //! - A start that is asked to stop starts no further pipeline.
 //! - A pipeline whose model has to be checked delays neither the others nor the API: it is listed,
 //!   and [`Manager::start_unchecked`] starts it later.

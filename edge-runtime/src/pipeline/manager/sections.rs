@@ -25,7 +25,7 @@ const NOTE_OVERRIDES_UNREADABLE: &str = "deployed in place of its section in the
 struct Section<S> {
     /// Fingerprint of its last readable content.
     fingerprint: String,
-    /// Its content; `None` if it can't be read or is gone.
+    /// Content of the section; `None` if it can't be read or is gone.
     spec: Option<S>,
     /// Whether a deployment overrides it.
     is_replaced: bool,
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn program_update_is_no_edit() {
-        // A new field must not be serialised while it has its default: that would change the
+        // A new field must not be serialised while it has its default. That would change the
         // fingerprint of every section and remove all deployments over them.
         let pipeline: PipelineSpec = serde_json::from_value(json!({
             "id": PipelineId::new("p").unwrap(), "source": "gate", "workflow": {"version": "1.0"},

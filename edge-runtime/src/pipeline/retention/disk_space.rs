@@ -1,8 +1,6 @@
 //! Disk space for events: old recordings and pictures are deleted when the disk is nearly full.
 //!
-//! Thresholds, in free bytes of the disk with the state folder:
-//!
-//! | free bytes | what happens |
+//! | free bytes of the disk with the state folder | what happens |
 //! |---|---|
 //! | below 512 MiB | no recording is written ([`super::recordings`]) |
 //! | below 128 MiB | the detection history is not written ([`crate::history`]) |
@@ -11,11 +9,9 @@
 //! | below 16 MiB | events wait in memory ([`watchkeeper_store::Options::min_free_bytes`]); frames are dropped, events are not |
 //!
 //! - Nothing is deleted unless that frees what is needed: [`LOW`], or what a refused write needs.
-//!   What can't be deleted does not count: files in a folder of another user, and pictures that a
-//!   deletion has failed on.
+//!   What can't be deleted does not count: files of another user, pictures where deletion failed.
 //! - Files on another disk are left alone.
-//! - One call deletes no more than needed by the sizes of the files, whatever the file system
-//!   reports.
+//! - A call deletes no more than needed by the sizes of files, whatever the file system reports.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

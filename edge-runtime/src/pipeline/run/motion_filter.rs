@@ -1,9 +1,9 @@
 //! Decides by motion whether a frame is worth running the detector.
 //!
 //! A coarse grid of luma, [`CELL_SAMPLES`]² samples per cell, hides sensor noise. It is compared
-//! with a running mean (a first-order background after Wren et al., Pfinder, 1997), which follows
-//! slow light. Where nearly every cell changed, it is the light if one gain and one offset explain
-//! the change; otherwise something is in front of the camera.
+//! with a running mean, which follows slow light (a first-order background after Wren et al.,
+//! Pfinder, 1997). Where nearly every cell changed, it is the light if one gain and one offset
+//! explain the change. Otherwise something is in front of the camera.
 //!
 //! - Sans-IO: a luma plane and its time go in, a decision comes out.
 //! - The filter never stays closed for longer than `refresh_s`, so a wrong decision costs seconds.

@@ -682,15 +682,15 @@ fn requested_duration_continues_over_replaced_source() {
     let taken = frames
         .iter()
         .take_while(|frame| !run.process(frame, local, &mut new_id).is_last);
-    // 6.9 s of the first source, 1.1 s until the second one, 2 s of that; the frame at the end is
-    // counted by the run.
+    // 6.9 s of the first source, 1.1 s until the second one, 2 s of that. The run counts the frame
+    // at the end.
     assert_eq!(taken.count(), 70 + 20 - 31);
     assert_eq!(run.results().frames, 70 + 21);
     assert!((run.results().source_s - 10.0).abs() < 1e-6);
     assert!(run.results().left_s.unwrap() < 1e-6);
 }
 
-/// Counts the walker at a line for a moment beyond which it is in frame 15, and at one of
+/// Counts the walker at a line for a moment beyond which it is in frame 15. Also at one of
 /// Roboflow's, which it crosses in that frame.
 fn counting_walker() -> Run {
     counting_walker_behind(None)
@@ -731,7 +731,7 @@ fn counts(run: &Run) -> [u64; 2] {
 }
 
 #[test]
-fn lines_count_at_the_end_of_the_source_what_they_left_undecided() {
+fn lines_count_undecided_objects_at_end_of_source() {
     let mut run = counting_walker();
     let seen = show(&mut run, (1..=15).map(|n| live(n, n * 100)));
     assert_eq!(seen.reported, [(Phase::New, 1500), (Phase::End, 1500)]);
@@ -746,7 +746,7 @@ fn lines_count_at_the_end_of_the_source_what_they_left_undecided() {
 }
 
 #[test]
-fn line_behind_a_condition_counts_at_the_end_where_it_saw_the_last_frame() {
+fn line_after_condition_counts_at_end_if_it_saw_last_frame() {
     for (until, counted) in [(16, [1, 1]), (15, [0, 0])] {
         let mut run = counting_walker_behind(Some(until));
         show(&mut run, (1..=15).map(|n| live(n, n * 100)));

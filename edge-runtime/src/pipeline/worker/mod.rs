@@ -1,18 +1,15 @@
 //! The thread of one pipeline and the handle that others hold of it.
 //!
-//! - The thread subscribes to its source only while it wants frames: a paused pipeline costs the
-//!   source nothing.
+//! - `handle` has the [`Worker`], `thread` the loop over frames, `frame` the work on one of them.
+//! - `events` and `video` are its output, `last_sights` the pictures of late events.
+//! - `look_rate` is how often it looks, `heat` what shedding means to it, `status` what both sides
+//!   share. `step_failures` and `preview_window` are parts of the thread.
+//! - The thread subscribes to its source only while it wants frames: a paused pipeline costs none.
 //! - `Ended` is set only after the last event is durable; so is `Paused`, except when the process
 //!   stops. While the disk refuses, the end waits until another state is wanted, and then fails.
 //! - A panic outside a step ends this pipeline and its events with a message, and no other
 //!   pipeline; [`restarts`](crate::pipeline::manager) restarts it.
-//! - A query of the status never waits for a frame: the thread owns the [`Run`] and publishes
-//!   counts.
-//!
-//! Map: `handle` the [`Worker`], `thread` the loop over frames, `frame` the work on one of them,
-//! `events` and `video` its output, `last_sights` the pictures of late events, `look_rate` how
-//! often it looks, `heat` what shedding means to it, `status` what both sides share,
-//! `step_failures` and `preview_window` parts of the thread.
+//! - A query of the status never waits for a frame: the thread owns the [`Run`] and publishes.
 //!
 //! [`Run`]: crate::pipeline::run::Run
 

@@ -41,7 +41,7 @@ pub struct Services {
     /// Records when the pipeline watched.
     pub coverage: Arc<CoverageLedger>,
     pub boot: Boot,
-    /// Its claim to networks that other pipelines use too.
+    /// Claim of the pipeline to networks that other pipelines use too.
     pub claim: Arc<Claim>,
     /// SHA-256 of its definition, where that is stored.
     pub definition: Option<String>,

@@ -2,19 +2,16 @@
 //!
 //! - The line is a segment; crossing to the left, looking from start to end, is *in*.
 //! - An object is on the side on which its point was last beyond the dead band, however long ago.
-//!   It crosses when its point has been beyond the band on the other side for a moment, and its
-//!   path went through the segment.
-//! - The way back counts only after the object was far from the line, so an object that rocks on it
-//!   is counted once.
+//! - It crosses when its point has been beyond the band on the other side for a moment, and its
+//!   path went through the segment. The way back counts only after it was far from the line.
 //! - An object that comes into the picture on the line counts in the direction in which it leaves
-//!   the line, one that leaves the picture on the line counts in the direction of its movement.
-//! - At the end of the source, an object in sight beyond the band on the other side has crossed,
-//!   and an object on the line at the border of the picture goes out of it.
+//!   the line. One that leaves the picture on the line counts in the direction of its movement.
+//! - At the end of the source, an object in sight beyond the band on the other side has crossed. An
+//!   object on the line at the border of the picture goes out of it.
 //! - A new track that continues a lost one is the same object ([`Succession`]).
-//! - Distances are in extents of the box across the line, so that near and far objects, and
-//!   pictures of any size, are judged alike. Held boxes and invalid coordinates change nothing.
-//!
-//! `docs/ref/counting.md` has the figures behind the constants.
+//! - Distances are in extents of the box across the line, so near and far objects are judged alike.
+//! - Held boxes and invalid coordinates change nothing.
+//! - `docs/ref/counting.md` has the figures behind the constants.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;

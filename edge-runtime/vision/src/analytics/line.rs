@@ -15,8 +15,8 @@ use crate::detections::Detections;
 use crate::geometry::{Anchor, Point};
 
 const MAX_TRACKS: usize = 4096;
-/// Frames for which the side of an unseen track is remembered: that of Roboflow's block, which
-/// misses objects that vanish on one side and reappear on the other.
+/// Frames for which the side of an unseen track is remembered. It is that of Roboflow's block,
+/// which misses objects that vanish on one side and reappear on the other.
 const MEMORY: u64 = 1;
 
 const CORNERS: [Anchor; 4] = [

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tracks_in_any_order_are_known_and_the_one_that_makes_room_may_stand_anywhere() {
+    fn tracks_are_known_and_evicted_in_any_order() {
         let mut m = Recent::new(3);
         for track in [7, 3, 9, 5] {
             m.next_round(100);

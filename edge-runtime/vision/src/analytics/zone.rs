@@ -2,10 +2,10 @@
 //! `time_in_zone`.
 //!
 //! There a zone is a raster: corners are truncated to whole pixels and filled by OpenCV's
-//! `fillPoly`, edges included; a box is in the zone when its anchor, rounded half to even, is set.
+//! `fillPoly`, edges included. A box is in the zone when its anchor, rounded half to even, is set.
 //! Here the test needs no raster: inside by the even-odd rule, or within half a pixel of an edge
-//! along its minor axis (the pixels of a Bresenham line). Over random polygons this differs from
-//! OpenCV 5 in 0.2 % of the pixels, all on slanted edges.
+//! along its minor axis. Those are the pixels of a Bresenham line. Over random polygons this
+//! differs from OpenCV 5 in 0.2 % of the pixels, all on slanted edges.
 //!
 //! A point that is not finite is in no zone; untracked boxes are never timed.
 

@@ -97,7 +97,7 @@ pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], color: Color, opacity: f
     canvas.outline_polygon(corners, color, ZONE_STROKE * canvas.scale());
 }
 
-/// The arrow of a line, from the middle of its visible part to its inner side; `None` if the line
+/// The arrow of a line, from the middle of its visible part to its inner side. `None` if the line
 /// is out of the picture or has no length.
 pub(super) fn arrow(canvas: &Canvas<'_>, start: Point, end: Point) -> Option<(Point, Point)> {
     let (dx, dy) = (end.x - start.x, end.y - start.y);

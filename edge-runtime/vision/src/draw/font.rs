@@ -1,7 +1,7 @@
 //! Anti-aliased glyphs of the embedded font, Roboto Medium (Apache-2.0, folder `assets`).
 //!
 //! - It has Latin, Greek and Cyrillic. A character that it lacks is drawn as an empty box.
-//! - Characters are placed from left to right, one glyph each: no shaping, ligatures or
+//! - Characters are placed from left to right, one glyph each. There is no shaping, ligature or
 //!   bidirectional order, as Arabic, Hebrew and the scripts of India need them.
 //! - A thread keeps at most [`MAX_STENCILS`] rasterised glyphs.
 

@@ -122,8 +122,8 @@ impl Space {
         places
     }
 
-    /// Places beside a line that leave it and its arrow of length `arrow` free: at its middle on
-    /// the outer side, on the inner side, then further along.
+    /// Places beside a line that leave it and its arrow of length `arrow` free. They are at its
+    /// middle on the outer side, on the inner side, then further along.
     pub(super) fn beside_line(&self, start: Point, end: Point, arrow: f64) -> Vec<BBox> {
         let ([w, h], [width, height]) = (self.plate, self.picture);
         let picture = BBox::new(0.0, 0.0, width, height);

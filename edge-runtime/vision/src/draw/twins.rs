@@ -15,8 +15,8 @@ const MIN_OVERLAP: f64 = 0.85;
 /// Detections that are compared; with more of them all are drawn.
 const MAX_COMPARED: usize = 500;
 
-/// The detections to draw with their indices, in their order: without the second bounding box of a
-/// track, and without one nearly equal to a better one of its class group.
+/// The detections to draw with their indices, in their order. Left out are the second bounding box
+/// of a track, and one nearly equal to a better one of its class group.
 pub fn distinct(detections: &Detections) -> Vec<(usize, &Detection)> {
     let mut all: Vec<(usize, &Detection)> = detections.boxes.iter().enumerate().collect();
     if all.len() > MAX_COMPARED {

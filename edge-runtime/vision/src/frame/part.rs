@@ -9,7 +9,7 @@ use super::{Picture, PixelFormat, Plane, Planes};
 
 impl Picture {
     /// Returns the part of this size whose upper left corner is at `left`, `top`, rounded down to
-    /// even numbers; `None` unless it lies in the picture and has an area.
+    /// even numbers. `None` unless it lies in the picture and has an area.
     pub fn part(&self, [left, top]: [u32; 2], [width, height]: [u32; 2]) -> Option<Self> {
         let [left, top] = [left & !1, top & !1];
         let is_inside = |start: u32, side: u32, whole: u32| {

@@ -19,7 +19,7 @@ const VIEW_SIDE: u32 = 32;
 const CROP_SIDE: u32 = 58;
 
 /// The smallest similarity of near duplicates. In the test data, that of unlike pictures is at most
-/// 0.31, and that of near duplicates at least 0.36, all but three pairs of 150 at least 0.7.
+/// 0.31. That of near duplicates is at least 0.36, and of all but three pairs of 150 at least 0.7.
 pub const SIMILAR: f64 = 0.4;
 
 /// Side in pixels of what a [`Sketch`] is made of.
@@ -28,7 +28,7 @@ const SKETCH_SIDE: u32 = 16;
 const SKETCH_SCALE: f32 = 1024.0;
 
 /// The smallest correlation of the sketches of near duplicates. In the test data, that of near
-/// duplicates is at least 0.48, and that of 90 % of the others whose hashes are near at most 0.19.
+/// duplicates is at least 0.48. Of the others whose hashes are near, 90 % have at most 0.19.
 pub const ALIKE: f64 = 0.2;
 
 /// Stored form of a picture: 64 x 64 grey pixels, whatever its aspect ratio.
@@ -44,7 +44,7 @@ impl Thumbnail {
         Self { pixels }
     }
 
-    /// Its pixels. A damaged file of a saved state is a black picture.
+    /// Pixels of the thumbnail. A damaged file of a saved state is a black picture.
     fn picture(&self) -> GrayImage {
         let pixels = GrayImage::from_raw(SIDE, SIDE, self.pixels.clone());
         pixels.unwrap_or_else(|| GrayImage::from_pixel(SIDE, SIDE, Luma([0])))

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn many_points_that_are_a_little_off_make_the_way_that_they_were_on() {
+    fn many_inexact_points_give_their_transformation() {
         let from = corners([(0.0, 0.0), (100.0, 0.0), (100.0, 100.0), (0.0, 100.0)]);
         let to = corners([(10.0, 5.0), (90.0, 20.0), (110.0, 120.0), (-5.0, 90.0)]);
         let way = Perspective::between(&from, &to).unwrap();

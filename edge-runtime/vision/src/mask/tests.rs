@@ -12,7 +12,7 @@ fn rectangle() -> Vec<Point> {
 }
 
 #[test]
-fn a_rectangle_is_filled_with_its_edges_and_outlined_by_its_corners() {
+fn rectangle_is_filled_with_edges_and_outlined_by_corners() {
     let bitmap = Bitmap::fill(&rectangle(), [10, 8]);
     assert_eq!(bitmap.count(), 5 * 4);
     assert_eq!(bitmap.bbox(), Some(BBox::new(2.0, 1.0, 6.0, 4.0)));

@@ -59,7 +59,6 @@ impl ObjectBoxes {
     }
 }
 
-/// The region of the whole picture.
 pub fn whole_picture() -> Region {
     vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
 }

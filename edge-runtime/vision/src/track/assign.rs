@@ -1,8 +1,8 @@
 //! The linear assignment problem: pairs rows with columns at the least total cost.
 //!
-//! - Exact, by shortest augmenting paths with dual variables (Jonker & Volgenant 1987, in the
-//!   rectangular form of Crouse, "On implementing 2D rectangular assignment algorithms", 2016):
-//!   `O(n² m)` for `n ≤ m`.
+//! - Exact, by shortest augmenting paths with dual variables: `O(n² m)` for `n ≤ m`. Jonker &
+//!   Volgenant 1987, in the rectangular form of Crouse, "On implementing 2D rectangular assignment
+//!   algorithms", 2016.
 //! - [`Matcher`] takes a cost for every pair, [`Assigner`] only the allowed pairs. Both reuse their
 //!   memory.
 //! - Each row and column is in at most one pair, and no pair costs more than the threshold.

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_object_takes_part_in_what_all_do_and_not_in_what_some_do() {
+    fn new_object_follows_camera_but_not_some_objects() {
         let [x, _] = of(&[[40.0, 0.0]; 8]).habit();
         assert!(x > 30.0, "{x}");
         let [x, _] = of(&[[40.0, 0.0], [-40.0, 0.0], [5.0, 30.0], [0.0, -30.0]]).habit();

@@ -1,6 +1,6 @@
 //! Classes that detectors exchange for one object.
 //!
-//! - Classes of a group are one class to our tracker, and two boxes of different classes of a group
+//! - Classes of a group are one class to our tracker. Two boxes of different classes of a group
 //!   that overlap are one object: the better one is followed, with the joined score. Suppression
 //!   within one class is the detector's.
 //! - Groups use the names of COCO and Open Images; each other class is its own group.

@@ -1,8 +1,8 @@
 //! Similarity of a box and the place where a track is expected: overlap and size in one number.
 //!
-//! - Boxes are buffered before the overlap, so that small and fast objects overlap again (Yang et
-//!   al., "Hard to Track Objects with Irregular Motions and Similar Appearances? Make It Easier by
-//!   Buffering the Matching Space", WACV 2023).
+//! - Boxes are buffered before the overlap, so that small and fast objects overlap again. See Yang
+//!   et al., "Hard to Track Objects with Irregular Motions and Similar Appearances? Make It Easier
+//!   by Buffering the Matching Space", WACV 2023.
 //! - The result is `0.0..=1.0`, or NaN for invalid values; 1 only for an equal box.
 
 use crate::geometry::BBox;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_boxes_with_the_same_overlap_the_one_of_the_same_size_fits_better() {
+    fn box_of_same_size_fits_better_at_equal_overlap() {
         let a = boxed(0.0, 40.0, 80.0);
         // Both overlap by one half.
         let (moved, smaller) = (boxed(0.0, 40.0, 80.0), boxed(0.0, 20.0, 80.0));

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_motion_is_learnt_and_carried_on_whatever_the_frame_rate() {
+    fn steady_motion_is_predicted_at_any_frame_rate() {
         for fps in [5.0, 10.0, 30.0] {
             let at = |n: f64| boxed(60.0 * n / fps);
             let mut m = BoxMotion::new(&at(0.0), [0.0, 0.0]);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_flickers_moves_the_box_less_than_a_place_that_does() {
+    fn flickering_size_moves_box_less_than_flickering_place() {
         let mut m = BoxMotion::new(&boxed(0.0), [0.0, 0.0]);
         for _ in 0..20 {
             m.advance(0.1, 1.0);

@@ -1,9 +1,10 @@
 //! SORT and its descendants: `ByteTrack` with SORT's filter, OC-SORT and BoT-SORT.
 //!
 //! - They differ in the motion of a box, the order of matching, and when a track is confirmed.
-//! - Constants are those of the `trackers` library (Apache 2.0). Bewley et al., "Simple online and
-//!   realtime tracking", 2016; Zhang et al., "ByteTrack", 2022; Cao et al., "Observation-centric
-//!   SORT", 2023; Aharon et al., "BoT-SORT", 2022 (without appearance and camera motion).
+//! - Constants are those of the `trackers` library (Apache 2.0). Sources: Bewley et al., "Simple
+//!   online and realtime tracking", 2016. Zhang et al., "ByteTrack", 2022. Cao et al.,
+//!   "Observation-centric SORT", 2023. Aharon et al., "BoT-SORT", 2022 (without appearance and
+//!   camera motion).
 //! - Without gaps, results equal those of that library. With known frame times, a gap longer than
 //!   the buffer ends every track.
 //! - The number of tracks is bounded, no input panics, and only confirmed tracks are returned.

@@ -51,7 +51,7 @@ fn search_returns_newest_and_counts_all_once() {
 }
 
 #[test]
-fn answer_of_a_person_decides_whether_and_as_what_an_event_counts() {
+fn answer_of_a_person_decides_how_an_event_counts() {
     let answered = |seq, answer: &str| {
         let JournalRecord::Known(mut record) = event(seq, "gate", "person", "assessed") else {
             panic!("it is known");
@@ -139,7 +139,7 @@ fn newest_events_are_found_behind_a_page_of_other_records() {
 }
 
 #[test]
-fn record_that_was_deleted_during_the_search_is_not_called_unreadable() {
+fn record_deleted_during_search_is_not_called_unreadable() {
     let mut search = EventSearch::new(wanted(), EventSeq(1), EventSeq(1_000));
     let page = (501..=1_000).map(|seq| event(seq, "gate", "car", "new"));
     search.take(page.collect());
@@ -166,7 +166,7 @@ fn search_filters_and_ends_before_the_range() {
     };
     let (found, pages) = search(people, 9_600, 0);
     let seqs: Vec<u64> = found.events.iter().map(|e| e.seq.0).collect();
-    // An event of the day before may go on in the range.
+    // An event of the day before may continue in the range.
     assert_eq!((seqs, pages), (vec![9_003, 9_006, 9_009], 20));
     assert!(!found.cut);
 }

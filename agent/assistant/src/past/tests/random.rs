@@ -16,7 +16,7 @@ const CLASSES: [&str; 3] = ["person", "car", "dog"];
 struct Watching {
     from: i64,
     to: i64,
-    /// Bit mask of the classes that its detector tells; 0: it tells none apart.
+    /// Bit mask of the classes that its detector distinguishes; 0: none.
     classes: usize,
     /// Whether its rule is awake only in the second hour.
     second_hour: bool,

@@ -19,7 +19,7 @@ const COUNT: &str = "count people on camera gate";
 const CROSS: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
 
 #[test]
-fn refusal_of_a_class_names_the_command_that_brings_a_model_of_it() {
+fn refused_class_names_command_that_adds_its_model() {
     let mut here = situation();
     let mut other = model("yolox-tiny", &["truck"]);
     other.state = ModelState::Absent;
@@ -104,7 +104,7 @@ async fn no_is_not_acknowledged_while_the_proposal_still_waits() {
 }
 
 #[tokio::test]
-async fn undeletable_proposal_waits_on_with_its_author_instead_of_an_auto_approved_one() {
+async fn undeletable_proposal_stays_and_auto_approval_does_not_apply() {
     let dir = tempfile::tempdir().unwrap();
     let out = Arc::new(Reported::default());
     let mut session = storing_session(dir.path(), out.clone());
@@ -243,7 +243,7 @@ async fn answer_about_one_watch_is_reported_before_the_table() {
 }
 
 #[test]
-fn status_of_the_box_and_of_one_camera_comes_with_what_its_counts_leave_out() {
+fn status_of_box_and_camera_names_what_counts_leave_out() {
     let here = situation();
     let gate = SourceId::new("gate").unwrap();
     for camera in [None, Some(&gate)] {

@@ -163,8 +163,8 @@ fn with_inputs(trial: PipelineSpec, running: Option<&PipelineSpec>) -> PipelineS
     }
 }
 
-/// The pipeline of the camera whose current workflow is meant: by its name where no draft has that,
-/// or by [`RUNNING`] where it is the only one.
+/// Finds the pipeline of the camera whose current workflow is meant. The argument is its name, if
+/// no draft has that, or [`RUNNING`], if it is the only one.
 fn running<'h>(
     arguments: &Arguments,
     camera: &SourceId,
@@ -344,7 +344,7 @@ mod tests {
     use crate::proposal::snapshot::testing::{situation, status};
 
     #[test]
-    fn pipeline_is_tried_by_its_name_or_as_the_only_one_of_its_camera() {
+    fn pipeline_is_tried_by_name_or_as_only_one_of_its_camera() {
         let spec = |id: &str, camera: &str| -> PipelineSpec {
             serde_json::from_value(json!({"id": id, "source": camera, "workflow": {}})).unwrap()
         };

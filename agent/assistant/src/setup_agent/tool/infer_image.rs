@@ -1,4 +1,4 @@
-//! Runs a model of the box on one picture, of a camera or of the user: for detections, classes,
+//! Runs a model of the box on one picture, of a camera or of the user. Returns detections, classes,
 //! text, or how well words of the language model describe it.
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Saves a note for later requests.
 //!
-//! Invariant: a note of the user's wishes is their own message, because a model may have been made
-//! to say anything. Other text is an observation, marked as not the user's, or is added to a lesson
-//! that the turn's own calls prove; alone it makes no lesson.
+//! Invariant: a note of a user's preference is the user's own message, because a model may have
+//! been made to say anything. Other text is an observation, marked as not the user's. Or it is
+//! added to a lesson that the turn's own calls prove; alone it makes no lesson.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::proposal::llm_proposal::words;
 use crate::trace::without_secrets;
 use crate::wording::cut;
 
-/// Maximum characters of a wish, and of the words about a fixed call: one line of a lesson.
+/// Maximum characters of a preference, and of the words about a fixed call: one line of a lesson.
 const MAX_CHARS: usize = 280;
 
 pub(super) const TOOL: Tool = Tool {
@@ -63,11 +63,11 @@ fn lesson_words(tool: String, said: &str) -> Result<ToolOutcome, String> {
     Ok(ToolOutcome::text(told).with_fact(ToolFact::LessonWords { tool, said }))
 }
 
-/// Kind, author and words of a note. Of a wish the words are the user's whole message: a part of it
-/// might say the opposite.
+/// Kind, author and words of a note. Of a preference the words are the user's whole message: a part
+/// of it might say the opposite.
 ///
 /// # Errors
-/// If the message is too long: it would leave no room for the other wishes.
+/// If the message is too long: it would leave no room for the other preferences.
 fn content(arguments: &Arguments, request: &str) -> Result<(Kind, Origin, String), String> {
     match arguments.wish {
         false => Ok((Kind::Observation, Origin::Camera, words(&arguments.words))),

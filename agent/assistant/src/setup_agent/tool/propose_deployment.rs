@@ -1,7 +1,7 @@
 //! Proposes to deploy a draft.
 //!
 //! - A draft with lines or zones is proposed only after the language model saw them on the camera's
-//!   picture: a preview and a proposal in one answer are not enough.
+//!   picture. A preview and a proposal in one answer are not enough.
 //! - What the arguments leave open stays unchanged in the pipeline that is replaced.
 //! - A user must be able to read every step before the confirmation, so their number is bounded.
 //! - Not here: the deployment, which a user confirms (`proposal`).
@@ -207,7 +207,7 @@ fn is_running(arguments: &Arguments, pipeline: &PipelineId, given: ToolInput<'_>
 }
 
 /// The workflow of a draft that was previewed on this camera, with the secrets of the replaced
-/// pipeline, and with drawing steps unless they make it too long.
+/// pipeline. It has drawing steps unless they make it too long.
 fn drafted(
     chosen: &ChosenDraft,
     camera: &SourceId,
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn other_change_of_a_proposed_pipeline_is_refused_and_a_corrected_one_replaces_it() {
+    fn correction_replaces_proposal_and_other_change_is_refused() {
         let pipeline = PipelineId::new("hall").unwrap();
         let until = |text: &str| ProposedChange::Pause {
             pipeline: pipeline.clone(),

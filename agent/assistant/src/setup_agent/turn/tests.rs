@@ -64,7 +64,7 @@ fn text_without_calls_ends_with_answer_or_proposal() {
 }
 
 #[test]
-fn answer_after_a_failed_proposal_says_that_nothing_was_proposed() {
+fn answer_after_failed_proposal_says_nothing_was_proposed() {
     for (is_error, adds) in [(true, true), (false, false)] {
         let mut turn = looked();
         let call = [("a", "propose_control", nothing())];

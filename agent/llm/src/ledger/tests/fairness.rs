@@ -116,7 +116,7 @@ impl Bench {
             .sum()
     }
 
-    /// Checks that a refused call of `class` is one above what lower classes leave: this class and
+    /// Checks that a refused call of `class` is one above what lower classes leave. This class and
     /// the higher ones below the ceiling used that up.
     fn check_refused(&self, class: CallClass, worst: u64, refusal: &Refusal) -> Result<(), String> {
         let limits = limits();

@@ -6,7 +6,7 @@ use watchkeeper_store::{Batch, Keyspace, MemoryStore, Page};
 
 use super::*;
 
-/// A store whose writes wait until a test lets them go on.
+/// A store whose writes wait until a test releases them.
 #[derive(Debug, Default)]
 struct HangingStore {
     inner: MemoryStore,

@@ -1,7 +1,7 @@
 //! Encodes a conversation for the Messages API.
 //!
 //! - Cache breakpoints are at the last tool, at the last block of the system prompt and at the ends
-//!   of the two newest user turns. Tools and system are cached across conversations, and each call
+//!   of the two newest user turns. Tools and system are cached across conversations. Each call
 //!   finds the entry of the call before it, also after a turn with more results than the server
 //!   looks back over (20 blocks).
 //! - Sampling parameters are never sent: newer models refuse them.
@@ -370,8 +370,8 @@ fn thinking(model: &Model, conversation: &Conversation, options: &CallOptions) -
         }),
         ThinkingStyle::Budget => {
             let budget_tokens = options.max_output / 2;
-            // Within a tool loop such a model requires its own thoughts, which a turn made by the
-            // program lacks; and it can't be forced to call a tool while it thinks.
+            // Within a tool loop such a model requires its own thoughts, and a turn made by the
+            // program has none. It can't be forced to call a tool while it thinks.
             let last_made = conversation
                 .turns()
                 .iter()

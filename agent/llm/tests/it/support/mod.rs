@@ -99,7 +99,7 @@ pub(crate) enum Wire {
 impl Wire {
     pub(crate) const ALL: [Self; 4] = [Self::Claude, Self::Openai, Self::Gemini, Self::Local];
 
-    /// Its name in the model file.
+    /// Name of the protocol in the model file.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",

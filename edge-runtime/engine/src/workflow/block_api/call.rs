@@ -1,7 +1,7 @@
 //! The call of a block for one element: values of its properties, outputs, time and host.
 //!
-//! - A reader such as [`Call::number`] returns the declared default where a value is null, and an
-//!   error that names the property where it is something else.
+//! - A reader such as [`Call::number`] returns the declared default where a value is null. It
+//!   returns an error that names the property where the value is something else.
 //! - A block reads a property by [`Arg`]; never selectors or other steps.
 
 use std::cell::Cell;
@@ -340,8 +340,9 @@ impl<'a> Call<'a> {
         texts.ok_or_else(|| self.unfit_list(arg, "a list of texts", is_text))
     }
 
-    /// Value of the name in property `arg`, or in its default if it is null, in a table, from which
-    /// its shape is made by [`names_of`](crate::workflow::block_api::shape::names_of).
+    /// Value in `table` of the name in property `arg`, or of its default if it is null.
+    /// [`names_of`](crate::workflow::block_api::shape::names_of) makes the property's shape from
+    /// the same table.
     pub(crate) fn choice<T: Copy>(&self, arg: Arg, table: &[(&str, T)]) -> Result<T, String> {
         let given = self.text(arg)?;
         let found = table.iter().find(|(name, _)| *name == given);

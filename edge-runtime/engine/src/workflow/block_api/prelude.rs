@@ -1,8 +1,8 @@
 //! What nearly every block names, imported by one line:
 //! `use crate::workflow::block_api::prelude::*;`.
 //!
-//! - Only the interface of blocks, the values that cross it and what these consist of; helpers of
-//!   a family of blocks are imported by name from
+//! - Only the interface of blocks, the values that cross it and what these consist of. Helpers of a
+//!   family of blocks are imported by name from
 //!   [`blocks::common`](crate::workflow::blocks::common).
 //! - [`Default`](crate::workflow::block_api::property::Default) of a property is called `Or` here,
 //!   as it follows `.or(…)`, and the trait of that name stays visible.

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn line_decides_at_the_end_also_after_a_frame_without_detections() {
+    fn line_decides_at_end_also_after_frame_without_detections() {
         let step = json!({
             "type": "watchkeeper/line_counter@v1", "image": "$inputs.image",
             "detections": "$inputs.boxes", "line_segment": [[0, 200], [640, 200]],

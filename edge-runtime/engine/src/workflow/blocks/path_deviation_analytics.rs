@@ -41,9 +41,9 @@ struct TrackedPaths {
     tracks: Recent<PathDistance>,
 }
 
-/// Distance of a track so far from each prefix of the path: the last row of the table of Eiter and
-/// Mannila, "Computing discrete Fréchet distance", 1994. A row follows from the one before, so
-/// positions need not be kept.
+/// Distance of a track so far from each prefix of the path. It is the last row of the table of
+/// Eiter and Mannila, "Computing discrete Fréchet distance", 1994. A row follows from the one
+/// before, so positions need not be kept.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct PathDistance(Vec<f64>);
 

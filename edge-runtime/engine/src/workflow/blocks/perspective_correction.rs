@@ -218,7 +218,7 @@ impl Part {
         Ok(())
     }
 
-    /// Moves a side out to a point beyond it; returns the movement in pixels of its second corner,
+    /// Moves a side out to a point beyond it. Returns the movement in pixels of its second corner,
     /// or of the first for the left and upper side.
     fn push(&mut self, from: usize, to: usize, p: Point) -> Result<f64, String> {
         let (a, b) = (self.corners[from], self.corners[to]);

@@ -39,8 +39,8 @@ fn run(last: &mut Option<f64>, call: &mut Call<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Seconds between two times, each rounded to the microsecond as in the peer: the ninth frame at 30
-/// frames per second comes exactly 0.3 s later.
+/// Seconds between two times, each rounded to the microsecond as in the peer. So the ninth frame at
+/// 30 frames per second comes exactly 0.3 s later.
 fn since(last: f64, time: f64) -> f64 {
     let micros = |seconds: f64| (seconds * 1e6).round_ties_even();
     (micros(time) - micros(last)) / 1e6

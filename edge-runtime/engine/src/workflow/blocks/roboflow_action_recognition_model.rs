@@ -80,7 +80,7 @@ struct Action {
     class_id: i64,
     /// Numbers of the first and last frame.
     frames: [u64; 2],
-    /// Their source times in seconds.
+    /// Source times of these frames in seconds.
     times: [f64; 2],
 }
 

@@ -38,9 +38,9 @@ struct Objects {
     speeds: Vec<(TrackId, Speed)>,
 }
 
-/// Speed of an object in pixels per frame: a Kalman filter on the mean of the latest ones (Welch
-/// and Bishop, "An introduction to the Kalman filter"). Both directions have the same uncertainty,
-/// so it is one number.
+/// Speed of an object in pixels per frame, by a Kalman filter on the mean of the latest ones. See
+/// Welch and Bishop, "An introduction to the Kalman filter". Both directions have the same
+/// uncertainty, so it is one number.
 #[derive(Serialize, Deserialize)]
 struct Speed {
     velocity: Point,

@@ -110,7 +110,7 @@ struct Letter {
     across: f64,
     length: f64,
     breadth: f64,
-    /// Its nearer edges in whole pixels.
+    /// Nearer edges of the letter in whole pixels.
     begin: f64,
     side: f64,
 }

@@ -35,7 +35,7 @@ pub fn details(r#type: &str) -> Option<BlockDetails> {
     })
 }
 
-/// Returns the models that a block asks for by itself, each once, that of its defaults first; empty
+/// Returns the models that a block asks for by itself, each once, that of its defaults first. Empty
 /// if a step names the model, or the block has none.
 pub fn models_of_block(r#type: &str) -> Vec<String> {
     let Some(block) = blocks::find(r#type) else {

@@ -41,8 +41,8 @@ pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
     .of(definition)
 }
 
-/// Returns the names of inputs that fill a secret property or a sink's address: directly, in a
-/// text, by a step between, or in an inner workflow.
+/// Returns the names of inputs that fill a secret property or a sink's address. They fill it
+/// directly, in a text, by a step between, or in an inner workflow.
 pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
     let Origins {
         secrets,

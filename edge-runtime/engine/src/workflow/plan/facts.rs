@@ -18,12 +18,12 @@ use crate::workflow::values::value::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectionStep {
     pub name: String,
-    /// Its model; absent if known only at run time.
+    /// Model of the step; absent if known only at run time.
     pub model: Option<String>,
     pub task: Task,
     /// Whether it processes any number of pictures per frame, such as crops.
     pub many_pictures: bool,
-    /// Its class filter; empty for all classes, or if known only at run time.
+    /// Class filter of the step; empty for all classes, or if known only at run time.
     pub classes: Vec<String>,
     /// Lowest score of its boxes; absent if known only at run time.
     pub confidence: Option<f64>,
@@ -79,7 +79,7 @@ impl Compiled {
     }
 
     /// The first step that takes a picture and is neither a model, tracker, line, zone, condition
-    /// nor drawing: it may write pixels into its output, its state or an effect.
+    /// nor drawing. It may write pixels into its output, its state or an effect.
     pub fn picture_step(&self) -> Option<&str> {
         let keeps_no_pixels = |role: Role| match role {
             Role::Detector(_)

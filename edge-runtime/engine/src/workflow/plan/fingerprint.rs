@@ -2,7 +2,8 @@
 //!
 //! A tracker with other settings numbers other objects, so a saved "track 7" of a line after it
 //! would be another object. The fingerprint of a step covers its block, properties and parameters,
-//! and those of every step whose data or decision reaches it; but not its name or position.
+//! but not its name or position. It also covers those of every step whose data or decision reaches
+//! it.
 //!
 //! - Equal on every machine and in every run.
 //! - Equal only if both steps do the same with the same pictures. Models count by name only.

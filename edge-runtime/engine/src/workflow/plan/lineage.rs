@@ -1,6 +1,6 @@
 //! Batch dimensionality and lineage: how deep each step's data is nested, and in what.
 //!
-//! A value's lineage lists the origins of its batch levels: all images of one run share the first;
+//! A value's lineage lists the origins of its batch levels. All images of one run share the first;
 //! a step that makes many elements of one (crops) adds its own.
 //!
 //! - Data of one step has one lineage; elements are never paired just because their number is

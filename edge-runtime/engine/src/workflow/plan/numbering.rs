@@ -180,8 +180,8 @@ impl<'a> Numbers<'a> {
         (first.map_or(0, |first| first + branch), depth)
     }
 
-    /// Returns what defines the number of elements at each level: data deep enough, first that of
-    /// the reference property; otherwise a branch that the step depends on.
+    /// Returns what defines the number of elements at each level. It is data deep enough, first
+    /// that of the reference property; otherwise a branch that the step depends on.
     fn shape(
         &self,
         step: &CheckedStep,

@@ -1,7 +1,7 @@
 //! Checks one step against the manifest of its block.
 //!
-//! - A [`CheckedStep`] has one [`ArgValue`] per declared property, in the order of the manifest: a
-//!   literal of the declared shape, or a selector that is allowed there.
+//! - A [`CheckedStep`] has one [`ArgValue`] per declared property, in the order of the manifest. It
+//!   is a literal of the declared shape, or a selector that is allowed there.
 
 use std::sync::Arc;
 

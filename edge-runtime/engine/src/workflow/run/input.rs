@@ -87,9 +87,9 @@ impl Compiled {
             .collect()
     }
 
-    /// Returns the errors of parameters that no run can use: values invalid for a property that
-    /// reads them, and texts that a step needs but nothing supplies. For parameters given once; in
-    /// a run, later values may be valid.
+    /// Returns the errors of parameters that no run can use. These are values invalid for a
+    /// property that reads them, and texts that a step needs but nothing supplies. For parameters
+    /// given once; in a run, later values may be valid.
     pub fn invalid_parameters(&self, given: &BTreeMap<String, Json>) -> Vec<InvalidParameter> {
         let parameters = self.plan.inputs.iter();
         let parameters = parameters.filter(|i| matches!(i.what, InputType::Parameter { .. }));

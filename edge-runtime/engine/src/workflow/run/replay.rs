@@ -40,9 +40,9 @@ pub struct Recording {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
-    /// One object per frame: `frame` (from 1); of the first line `count_in` and `count_out`; of the
-    /// first tracker `tracked`, pairs of track and detection; of the first zone `timed`, pairs of
-    /// track and seconds. `outputs`, if requested, are those of the workflow, pictures by size.
+    /// One object per frame: `frame` (from 1), and of the first line `count_in` and `count_out`. Of
+    /// the first tracker `tracked`, pairs of track and detection; of the first zone `timed`, pairs
+    /// of track and seconds. `outputs`, if requested, are those of the workflow, pictures by size.
     pub frames: Vec<Json>,
     /// Failed steps with their frame.
     pub failures: Vec<(u64, StepFailure)>,

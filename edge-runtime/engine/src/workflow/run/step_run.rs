@@ -335,10 +335,10 @@ impl StepRun<'_> {
             left: self.left,
             is_end: memory.is_end,
         };
-        // A panic must not end other steps. Unwinding is safe because nothing half done is reused:
-        // the block is rebuilt; its outputs, flags and spares are dropped; values in slots are
-        // immutable; shared values are set whole; identities only count up. Each frame
-        // is announced to the host, and its cached answers belong to their picture.
+        // A panic must not end other steps. Unwinding is safe because nothing half done is reused.
+        // The block is rebuilt; its outputs, flags and spares are dropped. Values in slots are
+        // immutable; shared values are set whole; identities only count up. Each frame is announced
+        // to the host, and its cached answers belong to their picture.
         let block = &mut *self.block;
         let result = if self.now < self.panics.suspended_until {
             Err(self.panics.message.clone())

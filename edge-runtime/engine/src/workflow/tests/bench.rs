@@ -68,8 +68,8 @@ impl Host for BenchHost {
         })
     }
 
-    /// Two masks of 4 pixels side by side in the upper left corner of each box, or of the picture;
-    /// the better one for the wider box.
+    /// Two masks of 4 pixels side by side in the upper left corner of each box, or of the picture.
+    /// The better one is for the wider box.
     fn segment_prompted(
         &mut self,
         _: &str,

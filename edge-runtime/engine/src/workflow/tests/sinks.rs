@@ -244,7 +244,7 @@ fn refused_message_starts_no_cool_down() {
 }
 
 #[test]
-fn changed_step_sends_at_once_and_an_unchanged_or_shared_one_waits() {
+fn changed_step_sends_at_once_and_unchanged_one_waits() {
     for Sink {
         step, max_shared_s, ..
     } in sinks()

@@ -155,7 +155,7 @@ impl Tree<Value> {
     }
 
     /// Serialises `depth` levels of lists. As in the peer's results, a list ends with the last part
-    /// that has an element, even a missing one; without any element only the innermost list is
+    /// that has an element, even a missing one. Without any element only the innermost list is
     /// empty.
     pub(crate) fn to_json(&self, depth: usize, write: &Writer) -> Json {
         let Some(below) = depth.checked_sub(1) else {

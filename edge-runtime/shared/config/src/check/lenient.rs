@@ -187,7 +187,7 @@ pub(super) fn cut(found: &Value) -> String {
     found.to_string().chars().take(MAX_FOUND).collect()
 }
 
-/// Says what a deserialiser expected without the names of its types.
+/// Returns what a deserialiser expected without the names of its types.
 fn plain(why: &str) -> String {
     let of_type = why.strip_prefix(WRONG_TYPE);
     let Some((_, expected)) = of_type.and_then(|rest| rest.rsplit_once(", expected ")) else {

@@ -1,6 +1,6 @@
 //! Checks the sections `[sources.NAME.privacy]`.
 //!
-//! - A section with an error, or without a key, masks the whole picture: a source deployed by hand
+//! - A section with an error, or without a key, masks the whole picture. A source deployed by hand
 //!   under this name may run although its section is left out.
 
 use serde_json::Value;

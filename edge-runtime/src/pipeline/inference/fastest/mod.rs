@@ -131,8 +131,8 @@ impl Fastest {
         }
     }
 
-    /// Applies the measurement of the network with this checksum to `request`, once there is one:
-    /// ONNX Runtime runs with the measured number of threads, and is not a candidate where the back
+    /// Applies the measurement of the network with this checksum to `request`, once there is one.
+    /// ONNX Runtime runs with the measured number of threads. It is not a candidate where the back
     /// end is `auto` and rten is faster.
     pub(super) fn apply(&self, sum: &Sha256Sum, request: &mut OpenRequest) {
         let key = self.shared.key(sum);

@@ -5,7 +5,7 @@
 //!   manifest, back end, program or limit is checked again.
 //! - Results that the file causes are kept ([`results`]), so a later start runs no child, and a
 //!   refused file is refused at once. A refusal with its own sentence is not kept, nor is an end
-//!   that the box may have caused: the next request checks the model again.
+//!   that the box may have caused. The next request checks the model again.
 //! - Checks run one at a time, and at most [`MAX_WAITING`] wait. A model that was checked before
 //!   waits for none.
 //! - A stop of the daemon ends the check and all waits.

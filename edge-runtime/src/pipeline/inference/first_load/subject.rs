@@ -12,7 +12,7 @@ use crate::pipeline::inference::settings::ModelSettings;
 /// One model that is loaded: the one asked for, or one that its manifest names.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedModel {
-    /// Its checked manifest.
+    /// Checked manifest of the model.
     pub(super) manifest: String,
     /// Checksums of its network, of its other files in the order of the manifest, and of its
     /// network of int8 where that may run.

@@ -108,7 +108,7 @@ fn calibrated_network_is_checked_where_it_may_run() {
 }
 
 #[test]
-fn model_that_ends_its_check_is_refused_until_its_file_is_deleted() {
+fn model_that_ends_its_check_is_refused_until_deletion() {
     let site = Site::new(OUT_OF_MEMORY);
     let first_loads = site.first_loads();
     let first = site.check(&first_loads).unwrap_err();
@@ -155,7 +155,7 @@ fn end_that_the_box_may_have_caused_is_not_kept() {
 }
 
 #[test]
-fn file_that_uses_up_its_processor_time_is_refused_over_restarts() {
+fn file_over_processor_time_is_refused_over_restarts() {
     let site = Site::new("ulimit -S -t 1; while :; do :; done");
     let why = site.check(&site.first_loads()).unwrap_err();
     assert!(why.contains("s of processor time"), "{why}");

@@ -126,7 +126,7 @@ impl DetectHost {
         self
     }
 
-    /// Boxes of the masked classes in the frame; `None` if some class was not looked for in the
+    /// Boxes of the masked classes in the frame. `None` if some class was not looked for in the
     /// whole frame, or too many objects were found to know all.
     #[must_use]
     pub fn masked_boxes(&self) -> Option<&[BBox]> {
@@ -368,8 +368,9 @@ impl DetectHost {
         self.name_detections(request, found)
     }
 
-    /// Records the raw detections of the last call in the history, where they can be replayed: not
-    /// those of described objects or of tiles, and not where a privacy mask asked for more.
+    /// Records the raw detections of the last call in the history, where they can be replayed.
+    /// Records no detections of described objects or of tiles, and none where a privacy mask asked
+    /// for more.
     fn record(&self, request: &DetectRequest<'_>, frame: &Frame, params: &DetectParams) {
         let is_plain =
             request.described.is_none() && request.tiles.is_none() && self.masked.is_none();

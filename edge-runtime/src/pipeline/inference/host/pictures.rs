@@ -22,7 +22,7 @@ impl DetectHost {
         self
     }
 
-    /// With `is_package` answers exactly as Roboflow's engine does for its packages: detections
+    /// With `is_package` answers exactly as Roboflow's engine does for its packages. Detections
     /// without an area, which lie beside the picture, are kept, boxes are in whole pixels, and dark
     /// frames are not raised.
     #[must_use]

@@ -239,7 +239,7 @@ fn watch_disturbed(
 }
 
 #[test]
-fn cameras_that_are_moved_covered_or_blurred_are_noticed_until_they_are_repaired() {
+fn moved_covered_or_blurred_camera_is_noticed_until_repair() {
     let fade = |picture: &GrayImage, gain: f32, offset: f32| {
         let mut picture = picture.clone();
         for pixel in picture.pixels_mut() {

@@ -39,7 +39,7 @@ fn steps(from: f64, to: f64, by: f64) -> Vec<f64> {
 }
 
 #[test]
-fn object_in_sight_beyond_the_band_at_the_end_of_the_source_has_crossed() {
+fn object_beyond_band_at_end_of_source_has_crossed() {
     let finish = |feet: &[f64], unseen: u32| {
         let mut line = line();
         for n in 0..feet.len() as u32 + unseen {
@@ -85,7 +85,7 @@ fn depths(frames: &[Vec<(i64, BBox)>]) -> Vec<Option<f64>> {
 }
 
 #[test]
-fn depth_is_the_distance_before_the_line_since_the_last_crossing() {
+fn depth_is_distance_before_line_since_last_crossing() {
     let there_and_back = [steps(260.0, 140.0, 4.0), steps(140.0, 260.0, 4.0)].concat();
     // The farthest point before the line, in boxes of 50 pixels.
     assert_eq!(depths(&walk(&there_and_back)), [Some(1.2), Some(1.2)]);
@@ -189,12 +189,12 @@ fn at_border(xs: &[f64]) -> (u64, u64) {
 }
 
 #[test]
-fn who_comes_into_the_picture_on_the_line_counts_by_the_direction() {
+fn object_entering_picture_on_line_counts_by_direction() {
     assert_eq!(at_border(&steps(632.0, 560.0, 4.0)), (0, 1));
 }
 
 #[test]
-fn who_goes_out_of_the_picture_on_the_line_counts_by_the_direction() {
+fn object_leaving_picture_on_line_counts_by_direction() {
     assert_eq!(at_border(&steps(560.0, 630.0, 5.0)), (1, 0));
 }
 

@@ -38,8 +38,8 @@ pub(super) fn squares(dark: &BitMatrix) -> Vec<[u32; 3]> {
     middles.into_iter().map(square).collect()
 }
 
-/// The middle of rings and the size of their modules in pixels, where a row crosses dark and light
-/// rings at these edges and the column through their middle has the same rings.
+/// The middle of rings and the size of their modules in pixels. A row crosses dark and light rings
+/// at these edges, and the column through their middle has the same rings.
 fn middle(dark: &BitMatrix, edges: &[u32], y: u32) -> Option<[u32; 3]> {
     let (first, last) = (edges.first()?, edges.last()?);
     let runs = 2 * RINGS + 1;

@@ -8,8 +8,8 @@ use crate::outline;
 /// Share of a row's pixels that may differ from the row in which a bar code was read.
 const UNLIKE: f64 = 0.1;
 
-/// The bounding box of a bar code from the ends of the lines that read it: grown over the rows or
-/// columns that have the bars of the outermost of these lines.
+/// The bounding box of a bar code from the ends of the lines that read it. It is grown over the
+/// rows or columns that have the bars of the outermost of these lines.
 pub(super) fn of(grey: &GrayImage, lines: &[[Point; 2]]) -> BBox {
     let mut bbox = outline::around(lines.as_flattened());
     let pixel = |x: u32, y: u32| grey.get_pixel_checked(x, y).map_or(0, |p| p.0[0]);
@@ -37,8 +37,8 @@ fn outermost<'a>(
     first.into_iter().chain(lines.max_by(order))
 }
 
-/// The first and last row in which a bar code has the bars of row `y`, in a picture whose pixel at
-/// column and row is `pixel`.
+/// The first and last row in which a bar code has the bars of row `y`. `pixel` returns the pixel at
+/// a column and row of the picture.
 fn alike(
     pixel: impl Fn(u32, u32) -> u8,
     [width, height]: [u32; 2],

@@ -1,7 +1,7 @@
 //! Scan lines over a picture, as dark and light samples.
 //!
 //! - The number of lines and of samples has a bound, so the work for one picture has one.
-//! - A sample is dark where the sharpened line is below a threshold from its surroundings: light
+//! - A sample is dark where the sharpened line is below a threshold from its surroundings. So light
 //!   that falls off along the code, and blur of the width of a bar, change no edge.
 //! - Decoding is in [`bars`](super::bars).
 

@@ -93,7 +93,7 @@ fn bars(format: BarcodeFormat, text: &str) -> Option<Vec<bool>> {
 }
 
 /// A label with bars in a picture of one size: `module` pixels a module, `ratio` as high as long,
-/// turned by `angle` degrees, `light` and `dark` grey, `noise` grey levels at random.
+/// turned by `angle` degrees. It has `light` and `dark` grey, and `noise` grey levels at random.
 #[derive(Debug, Clone)]
 struct Label {
     module: f64,

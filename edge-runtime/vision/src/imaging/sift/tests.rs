@@ -35,7 +35,7 @@ fn rows(found: &[(Keypoint, Descriptor)]) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn the_points_of_a_picture_are_found_again_where_it_is_turned_and_larger() {
+fn points_are_found_in_turned_and_enlarged_picture() {
     let (upright, turned) = (features(&blobs(0.0, 100)), features(&blobs(30.0, 150)));
     assert!(upright.len() >= 5, "{}", upright.len());
     let [ours, theirs] = [&upright, &turned].map(|found| rows(found));

@@ -40,7 +40,7 @@ fn an_object_keeps_its_id_while_it_moves() {
 /// Ids of supervision 0.30.9 for these boxes. Thirteen tracks continue and four begin; the last
 /// of these is the first in the set of unmatched boxes.
 #[test]
-fn tracks_that_begin_together_have_their_ids_in_the_order_of_the_reference() {
+fn tracks_of_one_frame_have_ids_in_order_of_reference() {
     let mut t = ByteTrack::new(ByteTrackConfig::default());
     let row = |columns: &[usize]| {
         let at: Vec<_> = columns
@@ -106,7 +106,7 @@ fn a_track_comes_out_after_the_asked_number_of_sights() {
 }
 
 #[test]
-fn a_hidden_object_is_found_again_within_the_buffer_and_not_after_it() {
+fn hidden_object_is_found_again_only_within_buffer() {
     for (gap, expected) in [(1, true), (31, true), (32, false), (60, false)] {
         let mut t = ByteTrack::new(ByteTrackConfig::default());
         for _ in 0..5 {
@@ -221,7 +221,7 @@ fn a_pipeline_that_looks_every_five_seconds_keeps_its_tracks() {
 }
 
 #[test]
-fn the_buffer_is_as_long_on_a_box_that_sees_an_eighth_of_the_frames() {
+fn buffer_is_as_long_with_an_eighth_of_the_frames() {
     let config = ByteTrackConfig {
         frame_rate: 25.0,
         ..Default::default()

@@ -62,7 +62,7 @@ fn an_object_keeps_its_id_while_it_moves() {
 }
 
 #[test]
-fn what_is_there_from_the_start_is_reported_at_once_and_later_only_what_lasts() {
+fn first_objects_are_reported_at_once_later_ones_if_lasting() {
     let mut t = tracker();
     assert_eq!(ids(&mut t, &people(&[(100.0, 50.0)])), [1]);
     let two = people(&[(100.0, 50.0), (400.0, 50.0)]);
@@ -133,7 +133,7 @@ fn track_of_poor_boxes_is_reported_with_its_first_good_one() {
 }
 
 #[test]
-fn unreported_track_may_be_missed_once_where_frames_in_a_row_do_not_decide() {
+fn unreported_track_may_miss_a_frame_unless_rows_decide() {
     for (fewest_sights, confirm_s, missed, expected) in [
         (2, 0.125, 1, 2),
         (2, 0.125, 2, 0),
@@ -170,7 +170,7 @@ fn scores_weigh_relative_to_the_activation() {
 }
 
 #[test]
-fn vehicle_split_among_classes_begins_a_track_by_the_joined_score() {
+fn vehicle_split_among_classes_starts_track_by_joint_score() {
     let seen = |classes: &[&str]| {
         let all: Vec<_> = (0..)
             .zip(classes)
@@ -189,7 +189,7 @@ fn vehicle_split_among_classes_begins_a_track_by_the_joined_score() {
 }
 
 #[test]
-fn a_hidden_object_is_found_again_within_the_buffer_and_not_after_it() {
+fn hidden_object_is_found_again_only_within_buffer() {
     for (hidden, expected) in [(1, true), (29, true), (45, false)] {
         let (mut t, _) = settled();
         for _ in 0..hidden {
@@ -301,7 +301,7 @@ fn one_that_starts_among_many_at_rest_keeps_its_id() {
 }
 
 #[test]
-fn after_an_outage_longer_than_the_buffer_nobody_is_taken_for_the_one_before() {
+fn outage_longer_than_buffer_ends_all_tracks() {
     for (away_s, expected) in [(0.7, 1), (600.0, 0)] {
         let (mut t, at) = settled();
         let found = ids_at(&mut t, &people(&[(100.0, 50.0)]), at + away_s);
@@ -319,7 +319,7 @@ fn a_pipeline_that_looks_every_five_seconds_keeps_its_tracks() {
 }
 
 #[test]
-fn a_pipeline_that_looks_every_five_seconds_may_miss_an_object_twice() {
+fn looks_every_five_seconds_may_miss_an_object_twice() {
     for (missed, expected) in [(2, 1), (3, 0)] {
         let mut t = tracker();
         let mut found = vec![];
@@ -370,7 +370,7 @@ fn boxes_leave_as_they_came() {
 }
 
 #[test]
-fn a_crowd_beyond_all_bounds_is_followed_as_far_as_there_is_room() {
+fn crowd_beyond_bounds_is_followed_up_to_capacity() {
     let mut t = tracker();
     let crowd: Vec<(f64, f64)> = (0..MAX_TRACKS + 10)
         .map(|n| ((n % 100) as f64 * 50.0, (n / 100) as f64 * 100.0))

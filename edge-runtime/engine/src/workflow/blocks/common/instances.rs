@@ -102,7 +102,7 @@ impl Instances {
     }
 
     /// Splits boxes into those of new tracks and those of known ones: outputs 1 and 2 of every
-    /// tracking step, in the memory of the last frame's.
+    /// tracking step. Reuses the memory of the last frame's.
     pub(crate) fn split_new(
         &mut self,
         tracked: &Detections,

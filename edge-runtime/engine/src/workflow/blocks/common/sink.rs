@@ -141,9 +141,9 @@ pub(crate) fn send(
     Ok(sent)
 }
 
-/// Time of the last message of a step, in seconds. As part of its state it is gone once the
-/// settings of the step, of a step before it, or a parameter that they read change. A time under a
-/// [`COOLDOWN_SESSION_KEY`] is not part of the state, and stays.
+/// Time of the last message of a step, in seconds. It is part of the step's state. It is gone once
+/// the settings of the step, of a step before it, or a parameter that they read change. A time
+/// under a [`COOLDOWN_SESSION_KEY`] is not part of the state, and stays.
 pub(crate) type LastSent = Option<f64>;
 
 /// Location of the time of the last message.

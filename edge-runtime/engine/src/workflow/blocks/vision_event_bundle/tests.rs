@@ -67,7 +67,7 @@ fn event_is_a_file_with_payload_and_pictures() {
 }
 
 #[test]
-fn event_without_pictures_shows_none_and_a_switched_off_step_names_no_file() {
+fn event_without_pictures_shows_none_and_off_step_no_file() {
     let mut plain = bench(&json!({"event_type": "custom"}));
     feed(&mut plain);
     assert!(bundles(&plain)[0].1.get("displayImagePosition").is_none());

@@ -1,0 +1,79 @@
+//! Sentences of comments and names of tests are short. A semicolon does not end a sentence.
+
+use std::path::Path;
+
+use crate::findings::{Finding, check};
+use crate::workspace::{files, read};
+
+/// Returns the line and size of each sentence or name of a text.
+type Measure = fn(&str) -> Vec<(usize, usize)>;
+
+/// Rules with their limit, and the number of findings that are left: it may only fall.
+const RULES: [(&str, Measure, usize, usize); 2] = [
+    ("words in a sentence", measure_sentences, 25, 84),
+    ("characters in a test's name", measure_names, 60, 58),
+];
+
+fn measure_sentences(text: &str) -> Vec<(usize, usize)> {
+    let (mut found, mut count, mut is_code) = (Vec::new(), 0, false);
+    for (index, line) in text.lines().chain([""]).enumerate() {
+        let comment = line.trim_start().strip_prefix("//").unwrap_or_default();
+        let said = comment.trim_start_matches(['/', '!']);
+        let first = said.split_whitespace().next().unwrap_or("#");
+        is_code = !comment.is_empty() && (is_code ^ first.starts_with("```"));
+        let is_prose = !is_code && !said.starts_with("     ") && !first.starts_with(['#', '|']);
+        let is_border = !is_prose || ["-", "*"].contains(&first);
+        let words = said.split_whitespace().filter(|_| is_prose);
+        for word in is_border.then_some(".").into_iter().chain(words) {
+            count += usize::from(word.contains(char::is_alphanumeric));
+            let end = word.trim_end_matches(['`', ')', '"', '”']);
+            if end.ends_with(['.', '!', '?']) {
+                found.push((index + 1, std::mem::take(&mut count)));
+            }
+        }
+    }
+    found
+}
+
+fn measure_names(text: &str) -> Vec<(usize, usize)> {
+    let (mut found, mut is_test) = (Vec::new(), false);
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        is_test |= line.starts_with("#[") && (line.contains("test]") || line.contains("test("));
+        if let Some((_, name)) = line.split_once("fn ").filter(|_| is_test) {
+            is_test = false;
+            found.push((index + 1, name.find(['(', '<']).unwrap_or_default()));
+        }
+    }
+    found
+}
+
+#[test]
+fn sentences_and_names_of_tests_are_short() -> crate::Outcome {
+    for (rule, measure, limit, left) in RULES {
+        let mut findings = Vec::new();
+        for file in files(Path::new("")) {
+            if file.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let sizes = measure(&read(&file)?);
+            let long = sizes.into_iter().filter(|(_, size)| *size > limit);
+            findings.extend(long.map(|(line, size)| Finding {
+                file: file.clone(),
+                line,
+                says: format!("{size} {rule}, {limit} are allowed"),
+            }));
+        }
+        if findings.len() > left {
+            check(rule, &findings)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sentences_end_at_borders_and_names_belong_to_tests() {
+    let found = measure_sentences("/// A b. `C\n/// d.` e\n// - f; g\n// ```\n// i\n");
+    assert_eq!(found, [(1, 2), (2, 2), (3, 1), (4, 2), (5, 0), (6, 0)]);
+    let found = measure_names("#[test]\nfn a() {}\nfn b() {}\n#[x::test]\nasync fn cd<T>() {}\n");
+    assert_eq!(found, [(2, 1), (5, 2)]);
+}
