@@ -18,6 +18,11 @@ const SYNC_MARKER: &str = "run/systemd/timesync/synchronized";
 /// The earliest plausible date, 2026-01-01T00:00:00Z, in seconds since 1970.
 const MIN_PLAUSIBLE_UNIX_S: i64 = 1_767_225_600;
 
+/// Whether a time, in seconds after 1970, is not before this program was written.
+pub fn is_plausible(unix_s: i64) -> bool {
+    unix_s >= MIN_PLAUSIBLE_UNIX_S
+}
+
 /// Judges the clock of the box with root folder `root`, which shows `unix_s` seconds after 1970. A
 /// date before this program was written is [`Unsynced`](TimeQuality::Unsynced), such as 1970 after
 /// a cold boot without a battery.
@@ -36,7 +41,7 @@ fn judge(max_error_us: Option<c_long>, root: &Path, unix_s: i64) -> TimeQuality 
         Some(error) => error < UNDISCIPLINED_US,
         None => root.join(SYNC_MARKER).exists(),
     };
-    if unix_s < MIN_PLAUSIBLE_UNIX_S {
+    if !is_plausible(unix_s) {
         TimeQuality::Unsynced
     } else if is_synced {
         TimeQuality::Synced

@@ -59,10 +59,14 @@ pub(super) fn show_record(record: &JournalRecord, clock: Clock, out: &Output) {
     }
 }
 
-/// Formats a record as a line; `None` for updates and for the end of an event without duration.
+/// Formats a record as a line; `None` for the end of an event without duration, and for updates
+/// other than a change of the load level.
 pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
     let text = match event.phase {
-        Phase::Update => return None,
+        Phase::Update => match &event.body {
+            EventBody::LoadShed { message, .. } => message.clone(),
+            _ => return None,
+        },
         Phase::New => describe_start(event, clock),
         Phase::End => describe_end(event, clock)?,
         Phase::Clip => describe_clip(event, clock)?,

@@ -185,39 +185,31 @@ fn next_deadline(stream: &Stream, now: Duration) -> Duration {
 /// Divides the time of the network: raises the shares of all active streams together, by their
 /// weights, until each has what it wants or the time is used up.
 fn divide(streams: &mut [Stream], lanes: usize, now: Duration) {
-    let is_active = |stream: &Stream| now.saturating_sub(stream.asked) < ACTIVE_FOR;
     let wanted_share = |stream: &Stream| (stream.claimed.rate * stream.cost_s).min(1.0);
+    let by_weight = |stream: &Stream| wanted_share(stream) / stream.claimed.weight;
     let mut left = lanes as f64;
-    // Each round satisfies a stream or is the last one.
     for stream in streams.iter_mut() {
-        stream.fair_rate = 0.0;
+        stream.fair_rate = stream.claimed.rate;
     }
-    for _ in 0..streams.len() {
-        let open = streams
-            .iter()
-            .filter(|s| is_active(s) && s.fair_rate == 0.0);
-        let weights: f64 = open.clone().map(|stream| stream.claimed.weight).sum();
-        let lowest = open.map(|stream| wanted_share(stream) / stream.claimed.weight);
+    let is_active = |stream: &&mut Stream| now.saturating_sub(stream.asked) < ACTIVE_FOR;
+    let mut open: Vec<&mut Stream> = streams.iter_mut().filter(is_active).collect();
+    // Each round satisfies a stream or is the last one.
+    while !open.is_empty() {
+        let weights: f64 = open.iter().map(|stream| stream.claimed.weight).sum();
+        let lowest = open.iter().map(|stream| by_weight(stream));
         let lowest = lowest.fold(f64::INFINITY, f64::min);
         if lowest * weights >= left {
-            break;
-        }
-        for stream in streams.iter_mut() {
-            let is_open = is_active(stream) && stream.fair_rate == 0.0;
-            if is_open && wanted_share(stream) / stream.claimed.weight <= lowest {
-                left -= wanted_share(stream);
-                stream.fair_rate = stream.claimed.rate;
+            for stream in open.into_iter().filter(|stream| stream.cost_s > 0.0) {
+                let share = left.max(0.0) * stream.claimed.weight / weights;
+                stream.fair_rate = share / stream.cost_s;
             }
+            return;
         }
-    }
-    let open = |stream: &&Stream| is_active(stream) && stream.fair_rate == 0.0;
-    let weights: f64 = streams.iter().filter(open).map(|s| s.claimed.weight).sum();
-    for stream in streams.iter_mut().filter(|stream| stream.fair_rate == 0.0) {
-        stream.fair_rate = if now.saturating_sub(stream.asked) < ACTIVE_FOR && stream.cost_s > 0.0 {
-            left.max(0.0) * stream.claimed.weight / weights / stream.cost_s
-        } else {
-            stream.claimed.rate
-        };
+        open.retain(|stream| {
+            let is_open = by_weight(stream) > lowest;
+            left -= if is_open { 0.0 } else { wanted_share(stream) };
+            is_open
+        });
     }
 }
 

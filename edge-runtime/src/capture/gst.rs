@@ -232,7 +232,7 @@ impl GstFeed {
         let mut cause = cause::from_gst(error, debug);
         let detail = missing.map_or_else(
             || lowercase_first(error.message()),
-            |what| format!("{what} is not installed; sudo apt-get install gstreamer1.0-libav"),
+            |what| format!("{what} is not installed; watchkeeper doctor names its package"),
         );
         match &self.kind {
             Kind::File(_) => {

@@ -225,6 +225,11 @@ impl Hub {
         wake(&state);
     }
 
+    /// Number of frames delivered to a subscription; `None` once it has ended.
+    fn offered(&self, id: u64) -> Option<u64> {
+        self.state.lock().slots.get(&id).map(|slot| slot.offered)
+    }
+
     /// Closes the source for good.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
@@ -294,8 +299,7 @@ impl FrameReceiver {
 
     /// Returns the number of frames delivered to this subscription, overwritten ones too.
     pub fn offered(&self) -> u64 {
-        let state = self.hub.state.lock();
-        state.slots.get(&self.id).map_or(0, |slot| slot.offered)
+        self.hub.offered(self.id).unwrap_or(0)
     }
 
     /// Returns the next frame, or why there is none; waits at most `timeout`.
@@ -339,8 +343,8 @@ impl Drop for FrameReceiver {
     }
 }
 
-/// Ends a subscription from another thread than the one that takes its frames. Repeating it has no
-/// effect.
+/// Ends or observes a subscription from another thread than the one that takes its frames.
+/// Repeating the end has no effect.
 #[derive(Debug)]
 pub struct Unsubscriber {
     hub: Arc<Hub>,
@@ -348,6 +352,11 @@ pub struct Unsubscriber {
 }
 
 impl Unsubscriber {
+    /// Returns the number of frames delivered to the subscription; `None` once it has ended.
+    pub fn offered(&self) -> Option<u64> {
+        self.hub.offered(self.id)
+    }
+
     /// Ends the subscription: the source no longer waits for it, and it receives nothing.
     pub fn unsubscribe(self) {
         self.hub.remove(self.id);

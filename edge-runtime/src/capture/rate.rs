@@ -50,7 +50,7 @@ pub(crate) struct Meter {
 }
 
 /// Seconds over which the rate is averaged.
-const WINDOW_S: u64 = 5;
+pub(crate) const WINDOW_S: u64 = 5;
 
 impl Meter {
     /// Counts a frame.

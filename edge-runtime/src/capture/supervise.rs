@@ -87,7 +87,7 @@ impl Default for BackOff {
     fn default() -> Self {
         Self {
             first: Duration::from_millis(500),
-            max: Duration::from_secs(30),
+            max: Duration::from_secs(10),
             quick_max: Duration::from_millis(1500),
             quick_phase: Duration::from_secs(30),
             after_rejection: Duration::from_secs(10),

@@ -38,6 +38,8 @@ pub(super) struct OpenSpan {
     pub(super) arrived: Instant,
     /// Longest time until its next frame.
     pub(super) limit: Duration,
+    /// Whether the pipeline waits for the disk with what the next frame shows.
+    pub(super) is_held_up: bool,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +122,14 @@ impl CoverageLedger {
             tracing::warn!(pipeline = %dropped.watch.pipeline, "coverage is dropped: the disk takes too long");
         }
         state.ended.push_back(ended);
+    }
+
+    /// Notes that the pipeline hands over events, which waits while the disk takes none. Its next
+    /// frame ends the note.
+    pub(super) fn note_handover(&self, watch: &Watched) {
+        if let Some(open) = self.shared.state.lock().open.get_mut(&watch.pipeline) {
+            open.is_held_up = true;
+        }
     }
 
     /// Coverage of a range of time, of one source or of all. The last span of a pipeline before the
@@ -240,9 +250,11 @@ impl Shared {
 
 /// The span so far. Without a frame for too long, it has ended with the last one.
 fn current(open: &OpenSpan) -> CoverageSpan {
+    let is_late = open.arrived.elapsed() > open.limit;
     let end = match open.end {
         Some(end) => end,
-        None if open.arrived.elapsed() > open.limit => SpanEnd::NoFrames,
+        None if is_late && open.is_held_up => SpanEnd::Disk,
+        None if is_late => SpanEnd::NoFrames,
         None => SpanEnd::Open,
     };
     open.extent.span(&open.watch, end)

@@ -56,8 +56,14 @@ impl CoverageRecorder {
             end,
             arrived,
             limit: self.tracker.limit(),
+            is_held_up: false,
         });
         self.ledger.update(&self.watch, ended, open);
+    }
+
+    /// Notes that events are handed over before the next frame, which may wait for the disk.
+    pub fn note_handover(&self) {
+        self.ledger.note_handover(&self.watch);
     }
 
     /// Ends the span at the last frame if the pipeline has `waited` so long for the disk since then

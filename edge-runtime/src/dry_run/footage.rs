@@ -5,7 +5,8 @@
 //! - A file, a folder and each picture of it lie below `runtime.dry_run_roots` after their symbolic
 //!   links. A link that changes afterwards is followed: these folders are the operator's.
 //! - Frames have the size of the source. Those of a clip have the time of its recording, those of a
-//!   file begin now. A file gets the privacy mask of the source, a clip has it.
+//!   file begin now.
+//! - All pictures get the present privacy mask of the source: a clip may be older than it.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,7 @@ impl Footage {
     /// Opens what `request` names; nothing if it names the next seconds of its source.
     pub(super) fn open(manager: &Manager, request: &DryRun) -> Result<Option<Self>, Problem> {
         let source = &request.pipeline.source;
-        let (path, start, privacy) = match (&request.clip, &request.file) {
+        let (path, start) = match (&request.clip, &request.file) {
             (None, None) => return Ok(None),
             (Some(_), Some(file)) => {
                 return Err(refused(
@@ -55,15 +56,11 @@ impl Footage {
                     "there is a clip too; name one of them",
                 ));
             }
-            (Some(id), None) => {
-                let (path, start) = find_clip(manager, source, id)?;
-                (path, start, None)
-            }
+            (Some(id), None) => find_clip(manager, source, id)?,
             (None, Some(file)) => {
                 let path = find_file(&manager.parts().dry_run_roots, file)
                     .map_err(|why| refused("file", file, why))?;
-                let privacy = manager.parts().privacy.by_name(source).cloned();
-                (path, clock::wall(), privacy)
+                (path, clock::wall())
             }
         };
         let status = manager.source(source)?;
@@ -74,7 +71,7 @@ impl Footage {
             ..status.spec
         };
         let deps = Deps {
-            privacy,
+            privacy: manager.parts().privacy.by_name(source).cloned(),
             ..Deps::default()
         };
         Ok(Some(Self {

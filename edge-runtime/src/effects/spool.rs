@@ -131,7 +131,7 @@ fn open_with(
         Err(error) => return Err(at(error)),
     };
     let folder = Folder(path.clone());
-    let mut failures = Failures::read(&folder);
+    let mut failures = Failures::read(&folder)?;
     let mut waiting = BTreeMap::new();
     let mut last = 0;
     for entry in files.into_iter().flatten() {
@@ -346,18 +346,21 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// Reads the file in the folder; starts empty if it is unreadable.
-    fn read(folder: &Folder) -> Self {
+    /// Reads the file in the folder; starts empty if it is missing or damaged.
+    ///
+    /// # Errors
+    /// When the file is there and can't be read: the next write would replace it.
+    fn read(folder: &Folder) -> Result<Self, EffectsError> {
         let path = folder.path().join(FAILED);
-        let read = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error.to_string()),
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(EffectsError::new(&path, error)),
         };
-        read.unwrap_or_else(|why| {
-            tracing::warn!(file = %path.display(), why, "can't read the failures; counting from zero");
+        Ok(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+            tracing::warn!(file = %path.display(), %error, "the file of failures is damaged; counting from zero");
             Self::default()
-        })
+        }))
     }
 
     /// The number of failures, and the last of them.
@@ -449,9 +452,11 @@ mod tests {
         fs::create_dir_all(in_the_way.join("x")).unwrap();
         failures.add(&folder, &waiting, "404").unwrap_err();
         assert_eq!(failures.summary(), (0, Vec::new()));
+        // What can't be read is not replaced by an empty file.
+        Failures::read(&folder).unwrap_err();
         fs::remove_dir_all(&in_the_way).unwrap();
         failures.add(&folder, &waiting, "404").unwrap();
-        let (failed, last) = Failures::read(&folder).summary();
+        let (failed, last) = Failures::read(&folder).unwrap().summary();
         assert_eq!((failed, last.len()), (1, 1));
         assert_eq!(last[0].why, "404");
     }

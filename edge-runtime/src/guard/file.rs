@@ -135,8 +135,9 @@ impl GuardFile {
     fn write(&self) {
         let _writing = self.writing.lock();
         let record = self.guard.lock().record().clone();
-        let json = serde_json::to_vec_pretty(&record).unwrap_or_default();
-        if let Err(error) = replace(&self.folder.join(NAME), &json) {
+        let json = serde_json::to_vec_pretty(&record).map_err(io::Error::from);
+        let written = json.and_then(|json| replace(&self.folder.join(NAME), &json));
+        if let Err(error) = written {
             tracing::warn!(%error, "can't write {NAME}; a crash loop would not be detected");
         }
     }

@@ -76,7 +76,11 @@ impl Journal {
         })
     }
 
-    fn open_by(open: OpenStore, state: &Path, limits: Limits) -> Result<Self, JournalError> {
+    pub(super) fn open_by(
+        open: OpenStore,
+        state: &Path,
+        limits: Limits,
+    ) -> Result<Self, JournalError> {
         let folder = Self::folder(state);
         let of_note = folder.clone();
         let note = move |store: &dyn Store, report: &OpenReport| {

@@ -358,7 +358,8 @@ impl Engine {
         &self.tensors
     }
 
-    /// Fixes the shape of an input.
+    /// Fixes the shape of an input. Buffers of other shapes are freed: [`Self::run`] fails until
+    /// [`Self::allocate`].
     ///
     /// # Errors
     /// [`Status::Argument`]: the engine was not built for it.
@@ -372,6 +373,7 @@ impl Engine {
         if shape.len() > MAX_AXES {
             return Err(refused("an input has too many axes"));
         }
+        self.buffers.clear();
         let dims = shape.iter().map(|axis| i64::try_from(*axis).unwrap_or(-1));
         let dims: Vec<i64> = dims.collect();
         let rank = i32::try_from(dims.len()).unwrap_or_default();

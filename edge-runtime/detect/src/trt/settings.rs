@@ -61,7 +61,11 @@ impl TrtSettings {
                  TensorRT 10 or newer (docs/guide/models.md says how)",
                 place.display()
             ),
-            _ => format!("{why}; docs/guide/models.md says how it is compiled"),
+            (Some(_), _) => format!(
+                "{why}; correct runtime.inference.trt_library, or remove it \
+                 (docs/guide/models.md says how the library is compiled)"
+            ),
+            (None, None) => format!("{why}; docs/guide/models.md says how it is compiled"),
         })
     }
 }

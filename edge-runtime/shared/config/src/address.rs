@@ -166,6 +166,13 @@ impl Address {
         match scheme.as_str() {
             "rtsp" | "rtsps" | "rtspt" | "http" | "https" => {
                 let (url, credentials) = network(text)?;
+                // Otherwise its media type shows it only when the camera is opened.
+                let path = url.path().to_ascii_lowercase();
+                if path.ends_with(".m3u8") || path.ends_with(".mpd") {
+                    return Err(malformed(
+                        "a playlist (HLS, DASH) is not played; use the camera's rtsp:// address",
+                    ));
+                }
                 Ok(if scheme.starts_with("rtsp") {
                     Self::Rtsp { url, credentials }
                 } else {
@@ -477,6 +484,10 @@ mod tests {
         }
         for bad in ["csi://", "csi://front", "csi://0?width=3", "csi://0?gain=3"] {
             assert!(Address::parse(bad).is_err(), "{bad}");
+        }
+        for playlist in ["http://cam/live/index.m3u8?q=1", "https://cam/LIVE.MPD"] {
+            let error = Address::parse(playlist).unwrap_err().to_string();
+            assert!(error.contains("use the camera's rtsp://"), "{error}");
         }
         assert!(Address::parse("v4l2:").is_err());
         assert!(Address::parse("v4l2:/dev/video0?width=3").is_err());

@@ -6,7 +6,7 @@
 //!   defaults with this table.
 
 use watchkeeper_contract::privacy::MaskFill;
-use watchkeeper_contract::source::STALL_S;
+use watchkeeper_contract::source::{MAX_FPS, STALL_S};
 
 use crate::config::CommandAccess;
 use crate::permissions::{ChangeKind, ToolEffect};
@@ -106,7 +106,10 @@ pub const KEYS: &[Key] = &[
     key("runtime.inference.engine_dir", Kind::Path),
     key("sources.*.uri", Kind::Address),
     key("sources.*.pace", Kind::Choice(&["fast", "native"])).default("fast"),
-    key("sources.*.max_fps", Kind::Number(0.01, 1000.0)),
+    key(
+        "sources.*.max_fps",
+        Kind::Number(*MAX_FPS.start(), *MAX_FPS.end()),
+    ),
     key("sources.*.rtsp_transport", Kind::Choice(&["tcp", "udp"])).default("tcp"),
     key("sources.*.tls_verify", Kind::Switch).default("true"),
     key("sources.*.fixed_view", Kind::Switch).default("true"),

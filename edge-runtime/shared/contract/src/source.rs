@@ -33,8 +33,8 @@ pub struct SourceSpec {
     /// Pace of sources that could go faster than real time (files, image folders, the demo scene).
     #[serde(default)]
     pub pace: Pace,
-    /// Most frames delivered a second; the rest is dropped before decoded pictures are copied.
-    /// Absent: all.
+    /// Most frames delivered a second (0.01 to 1000); the rest is dropped before decoded pictures
+    /// are copied. Absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_fps: Option<f64>,
     /// Transport for RTSP.
@@ -113,6 +113,9 @@ pub const SCALE_PX: std::ops::RangeInclusive<u32> = 16..=16_384;
 /// Bounds of [`SourceSpec::stall_s`] in seconds. Network elements wait an hour at most, and must
 /// wait longer than this.
 pub const STALL_S: std::ops::RangeInclusive<f64> = 1.0..=1800.0;
+
+/// Bounds of [`SourceSpec::max_fps`].
+pub const MAX_FPS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 
 fn verified() -> bool {
     true

@@ -138,6 +138,8 @@ fn open_span_without_frames_has_ended() {
         Sight::Clear,
     );
     assert_eq!(spans(&ledger), [("p".to_owned(), 0, 0, SpanEnd::NoFrames)]);
+    recorder.note_handover();
+    assert_eq!(spans(&ledger), [("p".to_owned(), 0, 0, SpanEnd::Disk)]);
 }
 
 #[test]

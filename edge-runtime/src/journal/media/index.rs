@@ -57,6 +57,8 @@ pub(super) struct Index {
     queues: BTreeMap<RetentionRank, RankQueue>,
     /// Whether the files of earlier runs are in it.
     pub(super) is_counted: bool,
+    /// When a folder of them could not be read.
+    pub(super) count_failed: Option<Instant>,
     /// Files that can't be deleted, with the time of the next try.
     pub(super) stuck: BTreeMap<Ulid, Instant>,
     pub(super) deleted: u64,

@@ -52,6 +52,9 @@ pub const MIN_FREE_BYTES: u64 = 64 << 20;
 /// Pause between two tries to delete a file that can't be deleted.
 const RETRY_STUCK: Duration = Duration::from_secs(600);
 
+/// Pause between two tries to count files whose folder can't be read.
+const RETRY_COUNT: Duration = Duration::from_secs(60);
+
 /// A clip that is about to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewClip {
@@ -131,27 +134,39 @@ impl MediaStore {
     }
 
     /// Locks the index. The first call counts the files, removes incomplete ones of a crash, and
-    /// deletes what is over the limit.
+    /// deletes what is over the limit. A failed count is repeated after [`RETRY_COUNT`].
     fn index(&self) -> MutexGuard<'_, Index> {
         let mut index = self.index.lock();
-        if std::mem::replace(&mut index.is_counted, true) {
+        let waits = |at: Instant| at.elapsed() < RETRY_COUNT;
+        if index.is_counted || index.count_failed.is_some_and(waits) {
             return index;
         }
         let mut files = Vec::new();
-        let listed = days(&self.root).inspect_err(
-            |error| tracing::warn!(path = %self.root.display(), %error, "can't read the folder of pictures and clips"),
-        );
-        for day in listed.into_iter().flatten() {
-            if let Err(error) = list_day(&day, &mut files) {
-                tracing::warn!(path = %day.display(), %error, "can't read a folder of pictures and clips");
-            }
-        }
+        index.is_counted = self.list(&mut files);
+        index.count_failed = (!index.is_counted).then(Instant::now);
         files.sort_unstable();
         for entry in files {
-            index.insert(entry);
+            // Known by an earlier count, or written since.
+            if index.find(entry.id).is_none() {
+                index.insert(entry);
+            }
         }
         self.delete_over(&mut index, 0);
         index
+    }
+
+    /// Lists all files. Returns false when a folder can't be read.
+    fn list(&self, files: &mut Vec<MediaEntry>) -> bool {
+        let warn = |folder: &Path, error: &io::Error| {
+            tracing::warn!(path = %folder.display(), %error, "can't read a folder of pictures and clips");
+        };
+        let listed = days(&self.root).inspect_err(|error| warn(&self.root, error));
+        let mut is_complete = listed.is_ok();
+        for day in listed.into_iter().flatten() {
+            let listed = list_day(&day, files).inspect_err(|error| warn(&day, error));
+            is_complete &= listed.is_ok();
+        }
+        is_complete
     }
 
     /// The folder of the files.
@@ -406,7 +421,11 @@ fn remove(path: &Path) {
 /// The folders of days in `root`. Others are not ours, such as `lost+found`.
 fn days(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut days = Vec::new();
-    for entry in fs::read_dir(root)? {
+    let entries = match fs::read_dir(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(days),
+        entries => entries?,
+    };
+    for entry in entries {
         let path = entry?.path();
         let name = path.file_name().and_then(OsStr::to_str);
         if name.is_some_and(|name| name.parse::<Date>().is_ok()) {

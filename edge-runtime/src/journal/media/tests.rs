@@ -63,6 +63,30 @@ fn picture_is_found_under_its_day_after_reopening() {
 }
 
 #[test]
+fn files_that_could_not_be_listed_are_counted_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |store: &MediaStore| {
+        let (kind, rank) = (MediaKind::Clean, RetentionRank::Normal);
+        store.put(kind, rank, NOV_21, b"jpeg").unwrap()
+    };
+    let first = put(&open(dir.path(), 1000));
+    let folder = dir.path().join("media");
+    let store = MediaStore::open(dir.path(), MediaLimits::default()).unwrap();
+    fs::rename(&folder, dir.path().join("away")).unwrap();
+    fs::write(&folder, "no folder").unwrap();
+    assert_eq!(store.bytes(), 0);
+    fs::remove_file(&folder).unwrap();
+    fs::rename(dir.path().join("away"), &folder).unwrap();
+    let second = put(&store);
+    assert_eq!(store.bytes(), 4, "too early for another count");
+    store.index.lock().count_failed = None;
+    assert_eq!(store.bytes(), 8);
+    for media in [first, second] {
+        assert_eq!(store.read(&media.id).unwrap(), b"jpeg");
+    }
+}
+
+#[test]
 fn id_can_not_name_a_file_outside_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), 1000);

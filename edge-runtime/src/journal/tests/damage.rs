@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use watchkeeper_contract::event::{ChainLoss, ChainStart, LostRange};
+use watchkeeper_store::LateStore;
 
 use super::*;
 
@@ -295,6 +296,29 @@ fn filled(state: &Path, limits: Limits) -> (Journal, BTreeSet<u64>) {
     }
     let seqs = everything(&journal).iter().map(|e| e.seq.0).collect();
     (journal, seqs)
+}
+
+#[test]
+fn page_unreadable_before_it_is_verified_is_repaired() {
+    const PAGE: usize = 4096;
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits::default();
+    let (journal, _) = filled(dir.path(), limits);
+    let last = everything(&journal).pop().unwrap().event().unwrap();
+    drop(journal);
+    let mut bytes = fs::read(database(dir.path())).unwrap();
+    let id = last.id.to_string().into_bytes();
+    let found = (0..bytes.len() - id.len()).filter(|at| bytes[*at..].starts_with(&id));
+    for at in found.collect::<Vec<_>>() {
+        // The kind of the page.
+        bytes[at / PAGE * PAGE] = u8::MAX;
+    }
+    fs::write(database(dir.path()), bytes).unwrap();
+
+    Journal::open_by(LateStore::open_unverified, dir.path(), limits).unwrap_err();
+    let (journal, losses) = opened(Journal::open_unverified(dir.path(), limits));
+    assert!(!losses.is_empty());
+    assert!(!everything(&journal).is_empty());
 }
 
 fn copy_folder(from: &Path, to: &Path) {

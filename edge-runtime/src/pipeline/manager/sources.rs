@@ -13,7 +13,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::problem::Problem;
-use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
+use watchkeeper_contract::source::{MAX_FPS, STALL_S, SourceSpec, SourceStatus};
 
 use super::deployed::{Deployed, Idle};
 use super::{MAX_SOURCES, Manager, limit, storage};
@@ -277,20 +277,17 @@ fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
         .map_err(|error| Problem::invalid_value(error.message).at("controls", error.found))?;
     crate::capture::check_decoder(spec.decoder)
         .map_err(|why| Problem::invalid_value(why).at("decoder", spec.decoder.name()))?;
-    if let Some(stall) = spec.stall_s.filter(|s| !STALL_S.contains(s)) {
-        let (min, max) = (STALL_S.start(), STALL_S.end());
-        return Err(Problem::invalid_value(format!(
-            "stall_s is {stall}; use seconds from {min} to {max}, or leave it out"
-        ))
-        .at("stall_s", stall.to_string()));
-    }
-    match spec.max_fps {
-        Some(fps) if !(fps.is_finite() && fps > 0.0 && fps <= 1000.0) => {
-            Err(Problem::invalid_value(format!(
-                "max_fps is {fps}; use a number over 0 and up to 1000, or leave it out"
+    for (key, value, bounds) in [
+        ("stall_s", spec.stall_s, STALL_S),
+        ("max_fps", spec.max_fps, MAX_FPS),
+    ] {
+        if let Some(value) = value.filter(|value| !bounds.contains(value)) {
+            let (min, max) = bounds.into_inner();
+            return Err(Problem::invalid_value(format!(
+                "{key} is {value}; use a number from {min} to {max}, or leave it out"
             ))
-            .at("max_fps", fps.to_string()))
+            .at(key, value.to_string()));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }

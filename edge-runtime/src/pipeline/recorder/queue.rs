@@ -158,6 +158,8 @@ pub(super) struct Progress {
     without_new: BTreeSet<EventId>,
     /// Records of the runtime that found no place since the last loss record about them.
     pub(super) dropped: u64,
+    /// Records that found no place, and whose loss record is not stored yet.
+    pub(super) dropped_unstored: u64,
     /// Bytes of the pictures in the queue.
     picture_bytes: u64,
     /// Number of events that were lost without a loss record.
@@ -243,7 +245,8 @@ impl QueueState {
         let mut count = 0;
         self.change(|progress| {
             let waiting = progress.sent.saturating_sub(progress.done);
-            let all = waiting + progress.given_up + progress.dropped;
+            let dropped = progress.dropped + progress.dropped_unstored;
+            let all = waiting + progress.given_up + dropped;
             count = all.saturating_sub(progress.left);
             if count > 0 {
                 progress.marked_until = progress.sent;

@@ -245,6 +245,24 @@ fn report_over_a_refusing_store_is_dropped_and_counted() {
 }
 
 #[test]
+fn dropped_reports_are_marked_when_their_loss_record_is_refused() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let (recorder, _) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    store.writes.blow_at(1);
+    let mut sent = 0;
+    while recorder.lost() < 10 {
+        assert!(recorder.report(outage("waits")));
+        sent += 1;
+    }
+    recorder.end_by(Instant::now());
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+    // The loss record has two records itself.
+    assert_eq!(recorder.mark_unstored(), sent + 2);
+    assert_eq!(recorder.unrecorded(), sent + 2);
+}
+
+#[test]
 fn event_of_the_box_is_lost_whole_or_gets_its_end() {
     let state = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));

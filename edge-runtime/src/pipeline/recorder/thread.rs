@@ -100,7 +100,11 @@ impl RecorderThread {
         let mut is_stored = false;
         self.state.change(|progress| {
             progress.done += count;
-            progress.given_up += if is_kept { 0 } else { count };
+            let dropped = std::mem::take(&mut progress.dropped_unstored);
+            if !is_kept {
+                progress.given_up += count + dropped;
+                progress.unrecorded += dropped;
+            }
             is_stored = progress.given_up == 0 && progress.done >= progress.marked_until;
         });
         if is_stored {
@@ -133,7 +137,10 @@ impl RecorderThread {
 
     /// The records about the events that found no place since `since`.
     fn loss_of_dropped(&self, since: &Stamp) -> Vec<Event> {
-        let count = std::mem::take(&mut self.state.progress.lock().dropped);
+        let mut progress = self.state.progress.lock();
+        let count = std::mem::take(&mut progress.dropped);
+        progress.dropped_unstored += count;
+        drop(progress);
         let message = format!(
             "{count} records of the runtime's own events since {} are lost, with the later records of these events: the queue of {MAX_BOX_EVENTS} was full, because the disk was slow or refused",
             clock::utc(since.at.unix_ms)

@@ -3,8 +3,8 @@
 //! - All parts together, including those being written, stay within the limit, plus what is written
 //!   between two checks.
 //! - A part is begun only while the disk has space to spare, so recordings never fill it.
-//! - Part numbers grow over all pipelines and restarts, and no part is overwritten. The number is
-//!   the age, so a clock that jumps changes no order.
+//! - A new part has a greater number than every part on disk, of all pipelines. The number is the
+//!   age, so a clock that jumps changes no order.
 //! - Only the age limit uses the clock, and never an implausible one.
 //! - A part that is being written is never deleted. It ends after a quarter of the age limit, so
 //!   that no picture is kept for more than five quarters of it.
@@ -21,7 +21,6 @@ use parking_lot::Mutex;
 use rustix::fs::{Access, access};
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::time::TimeQuality;
 
 use crate::clock;
 use crate::media::video::is_extension;
@@ -246,8 +245,7 @@ fn number(path: &Path) -> Option<u64> {
 fn plausible(at: SystemTime) -> Option<SystemTime> {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let seconds = i64::try_from(since.as_secs()).ok()?;
-    let quality = watchkeeper_board::clock::quality(Path::new("/"), seconds);
-    (quality != TimeQuality::Unsynced).then_some(at)
+    watchkeeper_board::clock::is_plausible(seconds).then_some(at)
 }
 
 /// The parts to delete, of parts in order of their numbers: those over the age limit, then the

@@ -85,6 +85,9 @@ impl WorkerThread {
         };
         let changes = std::mem::take(&mut processed.changes);
         let has_new_event = changes.iter().any(|change| change.phase == Phase::New);
+        if !changes.is_empty() {
+            self.coverage.note_handover();
+        }
         let sent = Instant::now();
         self.send_changes(changes, Some(moment));
         // After its events: a report on the span waits for them.

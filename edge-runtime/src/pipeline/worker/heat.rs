@@ -3,9 +3,12 @@
 //! - A camera's frames beyond the granted rate are skipped; a paused pipeline leaves its camera.
 //! - A recording is slowed down, or stands still: each of its frames is looked at.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use watchkeeper_contract::coverage::SpanEnd;
+use watchkeeper_contract::pipeline::PipelineState;
 use watchkeeper_vision::frame::Frame;
 
 use super::status::DesiredState;
@@ -21,20 +24,26 @@ impl WorkerThread {
     }
 
     /// Waits after a frame of a recording as long as heat demands: each of its frames is looked at.
-    pub(super) fn pace_recording(&self, began: Instant) {
-        let mut desired = self.shared.desired.lock();
+    pub(super) fn pace_recording(&mut self, began: Instant) {
+        let shared = Arc::clone(&self.shared);
+        let mut desired = shared.desired.lock();
         while *desired == DesiredState::Run {
-            let grant = *self.shared.grant.lock();
+            let grant = *shared.grant.lock();
             let until = match grant.max_fps {
-                _ if grant.is_paused => Instant::now() + FRAME_TIMEOUT,
+                _ if grant.is_paused => {
+                    self.show_paused(SpanEnd::Heat);
+                    Instant::now() + FRAME_TIMEOUT
+                }
                 Some(fps) => began + Duration::from_secs_f64(1.0 / fps),
-                None => return,
+                None => break,
             };
             if until <= Instant::now() {
-                return;
+                break;
             }
-            let changed = &self.shared.desired_changed;
-            changed.wait_until(&mut desired, until);
+            shared.desired_changed.wait_until(&mut desired, until);
+        }
+        if *desired == DesiredState::Run {
+            shared.set_state(PipelineState::Running);
         }
     }
 
@@ -48,12 +57,13 @@ impl WorkerThread {
         let now = Instant::now();
         let is_live = !frame.recorded || receiver.drops_late();
         self.shared.is_live.store(is_live, Ordering::Relaxed);
+        let offered = receiver.offered();
         let mut looks = self.shared.looks.lock();
-        looks.count(receiver.offered(), is_looked_at, now);
+        looks.count(offered, is_looked_at, now);
         if is_live {
-            let granted = self.shared.grant.lock().max_fps;
-            let wanted = looks.wanted_fps(&self.spec, now);
-            let rate = granted.map_or(wanted, |granted| granted.min(wanted));
+            let grant = *self.shared.grant.lock();
+            let wanted = looks.wanted_fps(&self.spec, grant, Some(offered), now);
+            let rate = grant.max_fps.map_or(wanted, |granted| granted.min(wanted));
             self.services.claim.set_rate(rate);
         }
     }

@@ -493,11 +493,30 @@ fn hot_box_slows_a_recording_and_drops_none_of_its_frames() {
         picture(n).save(file).unwrap();
     }
     let source = OneSource(source(pictures.path().to_str().unwrap()));
-    let (worker, _) = pipeline(watching(), source, state.path());
-    worker.set_grant(Grant {
-        max_fps: Some(20.0),
-        ..Grant::default()
+    let mut spec = watching();
+    spec["paused"] = json!(true);
+    let (worker, journal) = pipeline(spec, source, state.path());
+    let grant = |max_fps, is_paused| {
+        worker.set_grant(Grant {
+            max_fps,
+            is_paused,
+            ..Grant::default()
+        });
+    };
+    grant(Some(0.1), false);
+    worker.resume();
+    until(&worker, "the first frame", || {
+        worker.shared.status.lock().first_frame.is_some()
     });
+    grant(Some(0.1), true);
+    until(&worker, "the pause", || {
+        worker.state() == PipelineState::Paused
+    });
+    until(&worker, "the span that heat ended", || {
+        let mut spans = journal.coverage().spans();
+        spans.any(|span| span.unwrap().end == SpanEnd::Heat)
+    });
+    grant(Some(20.0), false);
     until(&worker, "the end", || {
         worker.state() == PipelineState::Ended
     });

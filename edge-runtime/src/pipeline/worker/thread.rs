@@ -317,13 +317,11 @@ impl WorkerThread {
         let shared = Arc::clone(&self.shared);
         let mut desired = shared.desired.lock();
         if is_held(&shared, *desired) {
-            self.coverage.close(match *desired {
+            self.show_paused(match *desired {
                 // Nobody asked for this pause.
                 DesiredState::Run => SpanEnd::Heat,
                 _ => SpanEnd::Paused,
             });
-            self.publish();
-            self.shared.set_state(PipelineState::Paused);
             let changed = &self.shared.desired_changed;
             changed.wait_while(&mut desired, |desired| is_held(&shared, *desired));
         }
@@ -337,6 +335,13 @@ impl WorkerThread {
             self.shared.set_state(state);
         }
         *desired
+    }
+
+    /// Publishes the results so far and the state of a pipeline that takes no frames for now.
+    pub(super) fn show_paused(&mut self, end: SpanEnd) {
+        self.coverage.close(end);
+        self.publish();
+        self.shared.set_state(PipelineState::Paused);
     }
 
     /// Takes frames until another state is wanted; `Some` ends the pipeline.

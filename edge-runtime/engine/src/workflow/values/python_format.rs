@@ -1,7 +1,7 @@
 //! Python's replacement fields, such as `{name:>8.2f}` and `{name!r}`, filled with values.
 //!
 //! - Implements PEP 3101 for names without attributes, and the format specification for text and
-//!   numbers.
+//!   numbers, without `z`. Zeros that fill a width are not grouped.
 //! - The result has at most [`MAX_LENGTH`] characters.
 
 use crate::workflow::values::value::Value;
@@ -100,7 +100,7 @@ fn one(field: &str, value: &dyn Fn(&str) -> Option<Value>, depth: u8) -> Result<
     Spec::parse(&spec)?.apply(&found)
 }
 
-/// A format specification: `[[fill]align][sign][z][#][0][width][grouping][.precision][type]`.
+/// A format specification: `[[fill]align][sign][#][0][width][grouping][.precision][type]`.
 #[derive(Debug, Default)]
 struct Spec {
     fill: Option<char>,
@@ -181,6 +181,7 @@ impl Spec {
                 self.whole(value.as_i64().unwrap_or(0))
             }
             (Value::Int(i), None) => self.whole(*i),
+            (Value::Bool(flag), None) if !self.is_plain() => self.whole(i64::from(*flag)),
             (
                 Value::Int(_) | Value::Float(_) | Value::Bool(_),
                 Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%' | 'n'),
@@ -397,7 +398,10 @@ mod tests {
                 "{x:.2f}|{x:,.1f}|{x:e}|{x:g}|{x:.3}",
                 "1234567.89|1,234,567.9|1.234568e+06|1.23457e+06|1.23e+06",
             ),
-            ("{flag:d}|{n:.1%}|{x:>{width}.0f}", "1|-123400.0%| 1234568"),
+            (
+                "{flag:d}|{flag:3}|{n:.1%}|{x:>{width}.0f}",
+                "1|  1|-123400.0%| 1234568",
+            ),
             ("{n:_}|{x:=+15.1f}", "-1_234|+     1234567.9"),
         ] {
             assert_eq!(filled(template).as_deref(), Ok(wanted), "{template}");
