@@ -12,16 +12,10 @@ use crate::workspace::{packages, read, sources};
 const MAX_LINES: usize = 500;
 
 /// Files and folders that may be longer, with the reason.
-const EXCEPTIONS: [(&str, &str); 2] = [
-    (
-        "agent/src/fleet/outbox/sim.rs",
-        "a simulation for unit tests, declared with `#[cfg(test)]`",
-    ),
-    (
-        "agent/plain",
-        "its grammar is being replaced; splitting it first would be lost work",
-    ),
-];
+const EXCEPTIONS: [(&str, &str); 1] = [(
+    "agent/src/fleet/outbox/sim.rs",
+    "a simulation for unit tests, declared with `#[cfg(test)]`",
+)];
 
 fn is_exception(file: &Path) -> bool {
     EXCEPTIONS.iter().any(|(path, _)| file.starts_with(path))
