@@ -274,7 +274,7 @@ fn note_twins(new: &[NewWatch], scene: &Scene, notes: &mut Notes) {
         };
         for twin in scene.on(&watch.camera).filter(is_twin) {
             notes.assume(format!(
-                "{} watches for {} there already and continues, so an event may come twice.",
+                "{} reports some of these ({}) there already and continues, so an event may come twice.",
                 twin.spec.id,
                 several(&watch.objects.said)
             ));
