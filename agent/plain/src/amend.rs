@@ -7,20 +7,18 @@
 //! - What is said with "and", "also" or "too" is added. Of what a watch has one, such as a place or
 //!   a time, nothing is added: it is refused.
 
-use watchkeeper_contract::id::SourceId;
-
 use crate::closed;
 use crate::edit::{BOTH_ENDS, ONE_TIME, Wanted};
 use crate::intent::{Intent, skip_polite};
-use crate::lexicon::{Stand, Way};
+use crate::lexicon::Stand;
 use crate::names::{self, Mention};
 use crate::pieces::{self, Request};
-use crate::place::{self, Where};
+use crate::place;
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::Refusal;
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
-use crate::settings::{About, channels};
+use crate::settings::{About, Settings, channels};
 
 /// Words that a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
@@ -66,7 +64,9 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
                 let tells = r.says(&[BESIDES]) || channels(&mut r.clone()).1;
                 tells && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
             }
-            Intent::Stop | Intent::Pause | Intent::Resume | Intent::Look => false,
+            // `don't tell me about cars`
+            Intent::Stop => r.begins(0, &["don't|dont|do|never"]),
+            Intent::Pause | Intent::Resume | Intent::Look => false,
         }
     };
     !requests.is_empty() && requests.iter().all(corrects)
@@ -100,7 +100,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     let ways = place::ways(r);
     let mut wanted = Wanted::read(r, false)?;
     r.slot = Slot::Place;
-    let place = match named {
+    wanted.place = match named {
         Some(place) => Some(place),
         None => wanted.settings.keep(About::Place, r, place::place)?,
     };
@@ -120,29 +120,17 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     if !is_clear || !is_for_one || !closed::unread_words(r, SMALL).is_empty() {
         return Err(not_read(r));
     }
-    let said = Correction {
-        cameras,
-        place,
-        ways,
-        wanted,
-    };
+    (wanted.cameras, wanted.ways) = (cameras, ways);
     let mut watches = watches.iter_mut();
-    watches.try_for_each(|parts| said.apply(parts, r))
+    watches.try_for_each(|parts| wanted.apply(parts, r))
 }
 
-/// Meaning of a correction.
-struct Correction {
-    cameras: Vec<SourceId>,
-    place: Option<Where>,
-    ways: Vec<Way>,
-    wanted: Wanted,
-}
-
-impl Correction {
+impl Wanted {
+    /// Applies a correction to one watch.
     fn apply(&self, parts: &mut Parts, r: &Reader<'_>) -> Result<(), Refusal> {
-        let settings = &self.wanted.settings;
+        let settings = &self.settings;
         if let Some(new) = &settings.times {
-            if self.wanted.adds {
+            if self.adds {
                 return Err(unclear(r, ONE_TIME));
             }
             let now = parts.settings.times.as_ref();
@@ -150,7 +138,7 @@ impl Correction {
                 return Err(unclear(r, BOTH_ENDS));
             }
         }
-        if self.wanted.adds && self.sets_what_is_one() {
+        if self.adds && self.sets_again(&parts.settings) {
             return Err(not_read(r));
         }
         self.set_cameras(parts);
@@ -160,7 +148,7 @@ impl Correction {
                 return Err(not_read(r));
             }
             parts.place = Some(place.clone());
-            (parts.settings.notes).retain(|(about, _)| *about != About::Place);
+            parts.settings.notes.remove(&About::Place);
         }
         if !self.ways.is_empty() {
             parts.ways.clone_from(&self.ways);
@@ -172,17 +160,22 @@ impl Correction {
         self.set_what(parts)
     }
 
-    /// Whether it sets something of which a watch has one.
-    fn sets_what_is_one(&self) -> bool {
-        let settings = &self.wanted.settings;
-        let is_number = settings.confidence.or(settings.stop_after_s).is_some();
-        let moves = self.place.is_some() || !self.ways.is_empty();
-        moves || is_number || settings.limits_events()
+    /// Whether it sets something of which a watch has one and that was said, or a place, which
+    /// each has.
+    fn sets_again(&self, now: &Settings) -> bool {
+        let limits: [fn(&Settings) -> bool; 4] = [
+            |s| s.confidence.is_some(),
+            |s| s.stop_after_s.is_some(),
+            |s| s.hold_s.is_some(),
+            |s| s.cooldown_s.is_some() || s.max_per_hour.is_some(),
+        ];
+        let is_again = (limits.iter()).any(|is_set| is_set(&self.settings) && is_set(now));
+        is_again || self.place.is_some() || !self.ways.is_empty()
     }
 
     /// Sets cameras, or adds them.
     fn set_cameras(&self, parts: &mut Parts) {
-        if !self.cameras.is_empty() && !self.wanted.adds {
+        if !self.cameras.is_empty() && !self.adds {
             parts.cameras.clear();
         }
         for id in &self.cameras {
@@ -194,18 +187,18 @@ impl Correction {
 
     /// Sets classes and settings.
     fn set_what(&self, parts: &mut Parts) -> Result<(), Refusal> {
-        let (wanted, mut said) = (&self.wanted, self.wanted.mentions.clone());
+        let mut said = self.mentions.clone();
         if parts.is_none() {
             // Of the others, too, there are to be none.
             let wanted = said.iter_mut().filter(|m| m.stand == Stand::Wanted);
             wanted.for_each(|m| m.stand = Stand::None);
         }
-        if !said.is_empty() && !wanted.adds {
+        if !said.is_empty() && !self.adds {
             parts.mentions.clear();
         }
         parts.mentions.extend(said);
-        let mut settings = wanted.settings.clone();
-        if wanted.adds && !settings.notify.is_empty() {
+        let mut settings = self.settings.clone();
+        if self.adds && !settings.notify.is_empty() {
             settings.notify.splice(0..0, parts.settings.notify.clone());
         }
         parts.settings.merge(&settings)

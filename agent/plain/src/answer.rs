@@ -79,28 +79,10 @@ pub struct Looked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     Cameras,
-    /// The deployed pipelines.
-    Pipelines {
-        /// On this camera; absent: on all.
-        camera: Option<SourceId>,
-        /// Only this one; absent: all.
-        pipeline: Option<PipelineId>,
-        /// Only what is paused, or only what is not; absent: both.
-        paused: Option<bool>,
-    },
-    /// Changes that were confirmed about these pipelines; empty: about all, or all of the camera.
-    Commands {
-        pipelines: Vec<PipelineId>,
-        camera: Option<SourceId>,
-        from: Option<Timestamp>,
-        to: Option<Timestamp>,
-    },
-    /// When this camera was watched; absent: all cameras.
-    Coverage {
-        camera: Option<SourceId>,
-        from: Option<Timestamp>,
-        to: Option<Timestamp>,
-    },
+    /// These of the deployed pipelines; absent: all.
+    Pipelines(Option<Vec<PipelineId>>),
+    /// When the camera of these events was watched; absent: all cameras.
+    Coverage(Box<EventsWanted>),
     /// Notes of the user, by these words.
     Notes(String),
     /// Cost of the language model.

@@ -146,8 +146,11 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
 /// command line of a template, if there is one.
 pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<String>) -> Result<(), Refusal> {
     let left = r.groups(|at| !r.is_read(at));
+    // Beside a class that was read it says how that is, or what it does.
+    let is_class = |i: usize| r.slot_of(i) == Slot::Class;
     let may_be_thing = |i: usize| {
-        r.is_word(i) && !r.lexicon.is_everyday(r.any_word(i)) && !names::class_begins(r, i)
+        let is_known = r.lexicon.is_everyday(r.any_word(i)) || names::class_begins(r, i);
+        r.is_word(i) && !is_known && !is_class(i + 1) && !is_class(i.wrapping_sub(1))
     };
     let is_left = |i: usize| left.iter().any(|at| at.contains(&i));
     let remedy = match r.over(&r.tokens_where(is_left)).remedy("request") {

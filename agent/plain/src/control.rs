@@ -6,22 +6,23 @@
 //! - A watch is named by its id, its name, its camera, or the class that only it watches for.
 
 use jiff::Zoned;
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::PipelineId;
 
 use crate::answer::Change;
 use crate::closed;
-use crate::deployed::{self, THINGS, ids_of, listed, which};
+use crate::deployed::{self, THINGS, sentence, which};
 use crate::intent::Intent;
 use crate::moments;
 use crate::names;
 use crate::propose::{ChangeSet, pause, pause_end};
 use crate::reader::{Found, Reader, one_of};
 use crate::refusal::Refusal;
-use crate::scene::Scene;
+use crate::scene::{Deployed, Scene, quoted_all};
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
 const PAUSED_INSTEAD: &str = "It is paused, so that it can be resumed; say \"delete\", or use `/stop` with its name, to remove it for good.";
+const STAYS: &str = " That is longer and stays so; resume it to shorten it.";
 /// Words for more than one.
 const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything";
 
@@ -29,12 +30,33 @@ const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those
 pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
     // `no, just pause it` turns down what waits.
-    r.take_all(&["@others_stay", "no|nope|nah ,|."]);
+    r.take_all(&["@others_stay", "no|nope|nah ,|.", "any more", "anymore"]);
     let verb = Verb::take(r, intent);
+    let (mut targets, until) = targets(r, intent, &verb)?;
+    if intent == Intent::Stop && !verb.deletes && until.is_none() {
+        r.assume(PAUSED_INSTEAD);
+    }
+    Ok(match intent {
+        Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
+        Intent::Stop | Intent::Pause => {
+            keep_longer_pauses(r, &mut targets, until.as_ref())?;
+            pause(targets, until, scene)
+        }
+        _ => ChangeSet::of("Resume", targets, scene, Change::Resume),
+    })
+}
+
+/// The pipelines that an order is about, at least one, and when their pause ends.
+fn targets(
+    r: &mut Reader<'_>,
+    intent: Intent,
+    verb: &Verb,
+) -> Result<(Vec<PipelineId>, Option<Zoned>), Refusal> {
+    let scene = r.scene;
     let spared = spared(r);
-    let named = match spared.is_empty() {
-        true => deployed::named(r),
-        false => Vec::new(),
+    let (named, is_by_class) = match spared.is_empty() {
+        true => deployed::named(r, verb.stops_telling),
+        false => (Vec::new(), false),
     };
     let until = match intent {
         Intent::Stop | Intent::Pause if !verb.deletes => {
@@ -50,44 +72,36 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     let several = r.says(&[SEVERAL]);
     // The answer to `which`, after the order.
     let is_answer = !closes && r.last_word() == "all";
-    let all = r.take(&["@all_that_runs"]).is_some() || is_answer;
+    // `don't tell me about everything` is about less.
+    let all = r.take(&["@all_that_runs"]).is_some() && !verb.stops_telling || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r),
         false => Vec::new(),
     };
     verb.refuse_unread(r, intent)?;
     let names_none = named.is_empty() && spared.is_empty() && cameras.is_empty();
+    // A class stands for one, or for all that tell of it; a camera for the one that it has.
+    let meant = match is_by_class && !named.is_empty() {
+        true => usize::from(!verb.stops_telling),
+        false => cameras.len(),
+    };
     let mut targets = match (named.is_empty(), cameras.is_empty()) {
         (false, _) => named,
-        (_, false) => verb.on_cameras(&cameras, all || several, scene)?,
-        _ => ids_of(scene),
+        (_, false) => scene.ids_on(&cameras),
+        _ => scene.pipelines.iter().map(|p| p.spec.id.clone()).collect(),
     };
     targets.retain(|id| !spared.contains(id));
-    let is_paused = |id: &PipelineId| scene.pipeline(id).is_some_and(|p| p.paused);
-    let any_paused = targets.iter().any(is_paused);
-    if verb.ends_pause || intent == Intent::Resume && names_none && any_paused && !all {
-        targets.retain(is_paused);
-    }
+    verb.retain_meant(&mut targets, scene);
     verb.refuse_none(&targets, scene)?;
-    if names_none && !all {
-        match targets.as_slice() {
-            [only] => r.assume(format!(
-                "The pipeline is {only}, the only one that can be meant."
-            )),
-            several => return Err(verb.which(several, scene)),
-        }
+    let is_unclear = names_none || meant > 0 && !several && targets.len() != meant;
+    match targets.as_slice() {
+        [only] if names_none && !all => r.assume(format!(
+            "The pipeline is {only}, the only one that can be meant."
+        )),
+        [_, _, ..] if is_unclear && !all => return Err(verb.which(&targets, scene)),
+        _ => {}
     }
-    if intent == Intent::Stop && !verb.deletes && until.is_none() {
-        r.assume(PAUSED_INSTEAD);
-    }
-    Ok(match intent {
-        Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
-        Intent::Stop | Intent::Pause => {
-            keep_longer_pauses(r, &mut targets, until.as_ref())?;
-            pause(targets, until, scene)
-        }
-        _ => ChangeSet::of("Resume", targets, scene, Change::Resume),
-    })
+    Ok((targets, until))
 }
 
 /// Notes the pauses that there are already. One that is longer stays unchanged.
@@ -104,10 +118,7 @@ fn keep_longer_pauses(
         };
         let end = paused.paused_until.as_ref();
         let stays = until.is_some_and(|until| end.is_none_or(|end| end > until));
-        let why = match stays {
-            true => " That is longer and stays so; resume it to shorten it.",
-            false => "",
-        };
+        let why = if stays { STAYS } else { "" };
         let end = pause_end(end).to_lowercase();
         notes.push(format!("{id} is paused already, {end}.{why}"));
         !stays
@@ -127,11 +138,14 @@ struct Verb {
     deletes: bool,
     /// Whether it ends a pause, and so means what is paused.
     ends_pause: bool,
+    /// Whether it is about what is told: `stop telling me about cars`.
+    stops_telling: bool,
 }
 
 impl Verb {
     /// Takes the verb, and its words without further meaning.
     fn take(r: &mut Reader<'_>, intent: Intent) -> Self {
+        let stops_telling = r.take(&["@stops_telling"]).is_some();
         let (kinds, usual) = match intent {
             Intent::Stop => (&["@delete", "@stop"][..], "stop"),
             Intent::Pause => (&["@pause"][..], "pause"),
@@ -157,7 +171,19 @@ impl Verb {
             name: if deletes { "delete" } else { usual },
             deletes,
             ends_pause,
+            stops_telling,
         }
+    }
+
+    /// Keeps what can be meant: of several to resume those that are paused, and of what tells no
+    /// longer those that tell.
+    fn retain_meant(&self, targets: &mut Vec<PipelineId>, scene: &Scene) {
+        let resumes = self.ends_pause || self.name == "resume" && targets.len() > 1;
+        targets.retain(|id| {
+            let is_meant =
+                |p: &Deployed| (p.paused || !resumes) && (p.makes_events() || !self.stops_telling);
+            scene.pipeline(id).is_some_and(is_meant)
+        });
     }
 
     /// Refuses an order with words that nothing has read, and one about either of two watches.
@@ -173,13 +199,18 @@ impl Verb {
         // `the yard or the gate` is one of them.
         let or = (0..r.tokens.len()).any(|at| r.word(at).is_empty() && r.any_word(at) == "or");
         left.extend(or.then(|| "or".to_owned()));
-        let remedy = match self.deletes && names::mentions_class(r) {
+        let remedy = match names::mentions_class(r) {
             true => "A class is left out by \"make the gate watch ignore buses\".",
             false => r.remedy("order").unwrap_or(
                 "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
             ),
         };
-        let hint = format!("{remedy} {}", listed(r.scene, None, None));
+        let all: Vec<&Deployed> = r.scene.pipelines.iter().collect();
+        let hint = format!("{remedy} {}", sentence(&all));
+        if self.stops_telling && names::mentions_class(r) && !left.is_empty() {
+            let text = format!("No watch reports only {}. {hint}", quoted_all(&left, ", "));
+            return Err(Refusal::not_read(text, left));
+        }
         closed::refuse_words(r, left, &hint)
     }
 
@@ -189,37 +220,19 @@ impl Verb {
             return Ok(());
         }
         Err(Refusal::meaning(match scene.pipelines.is_empty() {
-            _ if self.ends_pause => "Nothing is paused there.".to_owned(),
+            _ if self.name == "resume" => "Nothing is paused there.".to_owned(),
             true => format!("Nothing runs, so there is nothing to {}.", self.name),
-            false => format!("There is nothing else to {}.", self.name),
+            false => format!("There is nothing to {} there.", self.name),
         }))
     }
 
-    /// The pipelines on these cameras. Refuses several of one camera where `several` are not said.
-    fn on_cameras(
-        &self,
-        on: &[SourceId],
-        several: bool,
-        scene: &Scene,
-    ) -> Result<Vec<PipelineId>, Refusal> {
-        let targets = scene.ids_on(on);
-        match targets.len() {
-            0 if !scene.pipelines.is_empty() => Err(self.which(&[], scene)),
-            many if many > 1 && !several && many != on.len() => Err(self.which(&targets, scene)),
-            _ => Ok(targets),
-        }
-    }
-
-    /// The question which of several is meant, or all of them; of all running ones if `targets` is
-    /// empty.
+    /// The question which of several is meant, or all of them.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Refusal {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
         let verb = self.name;
         let mut refusal = which(&format!("Which one shall I {verb}?"), &some, scene);
-        if targets.len() > 1 {
-            refusal.text.push_str(" Say \"all\" for all of them.");
-            refusal.choices.push("all".to_owned());
-        }
+        refusal.text.push_str(" Say \"all\" for all of them.");
+        refusal.choices.push("all".to_owned());
         refusal
     }
 }

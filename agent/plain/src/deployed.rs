@@ -1,6 +1,6 @@
 //! The deployed pipelines: which of them a sentence means, and sentences that list them.
 
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::PipelineId;
 
 use crate::answer::Missing;
 use crate::names;
@@ -10,22 +10,33 @@ use crate::refusal::Refusal;
 use crate::scene::{Deployed, Scene, quoted};
 
 /// Words that mean a pipeline and say nothing else.
-pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|jobs|everything|counter|counters|it|that|detection";
+pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|everything|counter|counters|it|that|detection";
 
-/// The pipelines that a sentence names: by their ids, their names, or the class that only one
-/// watches. Their camera adds nothing: `the gate alarm of the gate camera`.
-pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
+/// The pipelines that a sentence names by their ids, their names or a class, and whether only the
+/// class names them. Their camera adds nothing: `the gate alarm of the gate camera`.
+///
+/// `told`: the class is what is no longer to be told.
+pub(crate) fn named(r: &mut Reader<'_>, told: bool) -> (Vec<PipelineId>, bool) {
     let mut named = names::pipelines(r, false);
-    if named.is_empty() {
-        named.extend(names::pipeline_of_class(r));
-    }
+    let is_by_class = named.is_empty();
     let mut with = r.clone();
     let cameras = names::cameras(&mut with);
+    if let Some((at, of_class)) = names::pipelines_of_class(r, told, &cameras)
+        && !of_class.is_empty()
+        && named.iter().all(|id| of_class.contains(id))
+    {
+        r.mark(at.clone());
+        with.mark(at);
+        if is_by_class {
+            named = of_class;
+        }
+    }
     let first = named.first().and_then(|id| r.scene.pipeline(id));
-    if first.is_some_and(|p| cameras == [p.spec.source.clone()]) {
+    let is_there = |p: &Deployed| cameras == [p.spec.source.clone()];
+    if first.is_some_and(|p| is_there(p) || is_by_class && !cameras.is_empty()) {
         *r = with;
     }
-    named
+    (named, is_by_class)
 }
 
 /// The question which of some pipelines is meant; of all if the list is empty.
@@ -33,33 +44,11 @@ pub(crate) fn which(question: &str, some: &[&Deployed], scene: &Scene) -> Refusa
     let all: Vec<&Deployed> = scene.pipelines.iter().collect();
     let some = if some.is_empty() { &all } else { some };
     let choices = some.iter().map(|p| p.spec.id.to_string()).collect();
-    let listed = match some.is_empty() {
-        true => listed(scene, None, None),
-        false => sentence(some),
-    };
-    Refusal::new(Missing::Pipeline, format!("{question} {listed}")).with(choices)
+    let text = format!("{question} {}", sentence(some));
+    Refusal::new(Missing::Pipeline, text).with(choices)
 }
 
-/// Ids of all pipelines.
-pub(crate) fn ids_of(scene: &Scene) -> Vec<PipelineId> {
-    scene.pipelines.iter().map(|p| p.spec.id.clone()).collect()
-}
-
-/// Lists pipelines in a sentence: those of one camera, and those that are paused or are not.
-pub(crate) fn listed(scene: &Scene, camera: Option<&SourceId>, paused: Option<bool>) -> String {
-    let is_asked = |p: &&Deployed| {
-        camera.is_none_or(|camera| p.spec.source == *camera)
-            && paused.is_none_or(|paused| p.paused == paused)
-    };
-    let asked: Vec<&Deployed> = scene.pipelines.iter().filter(is_asked).collect();
-    let on = camera.map_or_else(String::new, |camera| format!(" on {camera}"));
-    match (asked.is_empty(), paused) {
-        (false, _) => sentence(&asked),
-        (true, Some(_)) => format!("Nothing is paused{on}."),
-        (true, None) => format!("Nothing is deployed{on}."),
-    }
-}
-
+/// Lists pipelines in a sentence.
 pub(crate) fn sentence(pipelines: &[&Deployed]) -> String {
     let one = |p: &&Deployed| {
         let called = match p.name == p.spec.id.as_str() {
@@ -74,5 +63,8 @@ pub(crate) fn sentence(pipelines: &[&Deployed]) -> String {
         format!("{}{called} on {}{state}", p.spec.id, p.spec.source)
     };
     let all: Vec<String> = pipelines.iter().map(one).collect();
-    format!("There are: {}.", all.join("; "))
+    match all.is_empty() {
+        true => "Nothing is deployed there.".to_owned(),
+        false => format!("There are: {}.", all.join("; ")),
+    }
 }

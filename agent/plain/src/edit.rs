@@ -4,14 +4,18 @@
 //! - A change with an unread word, or one that its own words contradict, is refused.
 //! - A watch has one list of classes and one value of each setting at all of its hours.
 
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
 use crate::closed;
-use crate::deployed::{self, which};
-use crate::lexicon::Stand;
+use crate::deployed::{self, sentence, which};
+use crate::lexicon::{Stand, Way};
 use crate::names::{self, Mention, WATCHES};
 use crate::new_watch::Objects;
+use crate::place::Where;
 use crate::propose::{ChangeSet, replace};
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::Refusal;
@@ -32,6 +36,10 @@ pub(crate) struct Wanted {
     /// Whether they come to those that there are.
     pub(crate) adds: bool,
     pub(crate) settings: Settings,
+    /// What only a proposal can get, as all that follows.
+    pub(crate) cameras: Vec<SourceId>,
+    pub(crate) place: Option<Where>,
+    pub(crate) ways: Vec<Way>,
 }
 
 impl Wanted {
@@ -39,7 +47,14 @@ impl Wanted {
     /// runs, so that a share without a name is a confidence.
     pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Refusal> {
         let settings = Settings::read_change(r, of_a_watch)?;
+        r.slot = Slot::Other;
+        let adds = r.take_all(&[
+            "add|also|too|additionally|include|includes|including",
+            "as well",
+            "not only|just",
+        ]);
         let mentions = one_list(r, false, false);
+        let adds = adds && !are_only_these(r, &mentions);
         // The recipient of a watch is not a class: `should notify staff`.
         let is_told = |m: &&Mention| {
             let before = r.before(r.before_articles(m.at.start));
@@ -62,14 +77,11 @@ impl Wanted {
             let beside = is_of_class(r, i + 1) || i > 0 && is_of_class(r, i - 1);
             beside && one_of("only|just|solely", r.word(i))
         });
-        let adds = r.take_all(&[
-            "add|also|too|additionally|include|includes|including",
-            "as well",
-        ]) && !are_only_these(r, &mentions);
         let wanted = Self {
             mentions,
             adds,
             settings,
+            ..Self::default()
         };
         refuse_for_a_part(r, &wanted)?;
         Ok(wanted)
@@ -90,7 +102,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
     let numbers = settings.confidence.is_some() || settings.limits_events();
     let besides = Settings {
         times: None,
-        notes: Vec::new(),
+        notes: BTreeMap::new(),
         ..settings.clone()
     };
     let of_one = wanted.mentions.iter().any(|m| {
@@ -143,11 +155,9 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 
 /// Understands a request to change a pipeline.
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
-    // A setting is to be more or less than it is.
-    let (more, less) = (r.take_all(&["@raises"]), r.take_all(&["@lowers"]));
-    let more = (more != less).then_some(more);
+    r.take_all(&["@raises_or_lowers"]);
     r.take(&["@change"]);
-    r.take_all(&["@others_stay"]);
+    r.take_all(&["@others_stay", "from now on"]);
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
@@ -188,7 +198,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
         ));
     }
     let spec = target.spec.clone();
-    replace(spec, objects.as_ref(), &wanted.settings, more, &mut r.notes)
+    replace(spec, objects.as_ref(), &wanted.settings, &mut r.notes)
 }
 
 /// Drops the words that are used: the name of a watch may be between a setting and its value, such
@@ -208,7 +218,7 @@ fn drop_used(r: &mut Reader<'_>) {
 /// The one pipeline that is to be changed.
 fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
     let scene = r.scene;
-    let named = deployed::named(r);
+    let (named, _) = deployed::named(r, false);
     let on = match named.is_empty() {
         true => names::cameras(r),
         false => Vec::new(),
@@ -219,8 +229,11 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
     };
     let meant: Vec<&Deployed> = scene.pipelines.iter().filter(is_meant).collect();
     match meant.as_slice() {
-        _ if named.len().max(on.len()) > 1 => Err(Refusal::not_read(
-            "One watch is changed at a time, so nothing is done. Say a sentence for each: \"the gate watch should only look for cars\".",
+        some if named.len().max(on.len()) > 1 => Err(Refusal::not_read(
+            format!(
+                "One watch is changed at a time, so nothing is done. Say a sentence for each, with its name. {}",
+                sentence(some)
+            ),
             vec![r.written(0..r.tokens.len())],
         )),
         [target] => Ok(target),

@@ -82,7 +82,10 @@ impl ActiveTimes {
 
 /// Reads the days and hours that a request names; nothing if it names none.
 pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
-    let days = days(r);
+    // A change has no verb of watching: what is left out of its days is not known.
+    let is_new = r.used.contains(&Slot::Verb);
+    let left_out = is_new.then(|| days_but(r)).flatten();
+    let days = left_out.or_else(|| days(r));
     let closed = hours(r, days.is_some());
     let apart = closed.is_none().then(|| ends_apart(r)).flatten();
     let (apart, has_open_end) = apart.unzip();
@@ -134,6 +137,22 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
     Some(days.map(|(day, _)| day).collect())
 }
 
+/// Reads all days but those that the end of a request leaves out: `every day except sunday`.
+fn days_but(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
+    let (start, out) = (0..r.tokens.len()).find_map(|at| {
+        let words = r.fits("@days_left_out", at)?.at;
+        let mut rest = r.part(words.end..r.tokens.len());
+        let out = days(&mut rest).filter(|out| (1..7).contains(&out.len()))?;
+        // Hours behind them may be of these days only.
+        let is_read = |i: usize| rest.word(i).is_empty() || one_of(".|!", rest.word(i));
+        let is_all_read = (0..rest.tokens.len()).all(is_read);
+        is_all_read.then_some((words.start, out))
+    })?;
+    r.mark(start..r.tokens.len());
+    let week = Weekday::ALL.into_iter();
+    Some(week.filter(|day| !out.contains(day)).collect())
+}
+
 /// Reads from when to when of a day, where both are said. `has_days`: days were said.
 fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     let is_meant = |r: &Reader<'_>, found: &Found| {
@@ -152,8 +171,8 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
 /// Reads hours whose ends were said apart, or only one of them, and whether one is assumed.
 fn ends_apart(r: &mut Reader<'_>) -> Option<((f64, f64), bool)> {
     let after = r.take(&["after|past <t>", "from <t> on|onwards"]);
-    // Midnight alone is the end of one day, and of no hours of each.
-    let before = r.find(&["before|until|till <t>"]);
+    // `until 8 pm` may be an end of the watch, and midnight alone is none of hours.
+    let before = r.find(&["before <t>"]);
     let before = before.filter(|found| after.is_some() || found.value(0) > 0.0);
     before.iter().for_each(|found| r.mark(found.at.clone()));
     match (after.map(|f| f.value(0)), before.map(|f| f.value(0))) {

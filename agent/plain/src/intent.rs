@@ -45,6 +45,9 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if watch.is_none() && r.begins(start, &["@no_order"]) {
         return Intent::Look;
     }
+    if r.begins(start, &["@stops_telling"]) {
+        return Intent::Stop;
+    }
     if forbids(r, start) {
         return Intent::Not;
     }
@@ -192,7 +195,8 @@ fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
         return Some(Intent::Pause);
     }
     let turns = r.begins(start, &["turn|switch|shut|put|set"]);
-    let starts = r.begins(start, &["start|begin"]) && names_watch;
+    let starts =
+        r.begins(start, &["start|begin"]) && (names_watch || r.says(&["again please|now? <e>"]));
     let ends_on = "on please|now|then|thanks? <e>";
     let is_on = turns && r.says(&[ends_on, "back on", "on again"]);
     if starts || is_on || r.says(&["@watch_on"]) {

@@ -4,9 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::{CrossDirection, RuleSpec};
+use watchkeeper_contract::rule::{Condition, CrossDirection, RuleSpec};
 use watchkeeper_engine::rules::derive;
 use watchkeeper_engine::templates::watch;
 use watchkeeper_english::several;
@@ -103,11 +102,6 @@ pub(crate) fn counted(
                 first.happened, told.happened
             ));
         }
-        let counts_a_line = |w: &&Deployed| !names_of_steps(w, "line_counter").is_empty();
-        let is_crossing = first.is_some_and(|first| first.condition == "crosses");
-        if told.is_none() && is_crossing && watches.iter().any(counts_a_line) {
-            said.push("A line is counted here without events.".to_owned());
-        }
         let rules = told.map(rules_of).unwrap_or_default();
         let limits = |rule: &RuleSpec| rule.cooldown_s > 0.0 || rule.max_per_hour.is_some();
         cools |= rules.iter().any(|(_, rule)| limits(rule));
@@ -126,29 +120,37 @@ fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<Rule
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
     };
     let is_of = |rule: &RuleSpec| {
-        // Plain data with string keys always serialises.
-        let when = serde_json::to_value(&rule.when).unwrap_or_default();
-        let directions = [json!(kind.direction), json!(CrossDirection::Any)];
-        when["kind"] == kind.condition
-            && (kind.direction == CrossDirection::Any || directions.contains(&when["direction"]))
+        let way = match rule.when {
+            Condition::Crosses { direction, .. } => direction,
+            _ => CrossDirection::Any,
+        };
+        let is_way = [way, kind.direction].contains(&CrossDirection::Any) || way == kind.direction;
+        name_of(&rule.when) == kind.condition && is_way
     };
-    let seen = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
+    let seen = deployed.classes();
     let mut rules = rules(deployed);
     rules.retain(|rule| sees(&seen) && is_of(rule) && sees(&rule.classes));
     rules
 }
 
+/// Name of a condition, and of a rule with it.
+pub(crate) fn name_of(when: &Condition) -> &'static str {
+    match when {
+        Condition::Appears { .. } => "appears",
+        Condition::Enters { .. } => "enters",
+        Condition::Leaves { .. } => "leaves",
+        Condition::Stays { .. } => "stays",
+        Condition::Crosses { .. } => "crosses",
+        _ => "number",
+    }
+}
+
 /// The rules of a pipeline: its own, else those that follow from its workflow.
 fn rules(deployed: &Deployed) -> Vec<RuleSpec> {
-    let steps = |part| names_of_steps(deployed, part);
+    let [lines, zones, trackers] =
+        ["line_counter", "time_in_zone", "track"].map(|part| names_of_steps(deployed, part));
     let own = deployed.spec.rules.clone();
-    own.unwrap_or_else(|| {
-        derive(
-            &steps("line_counter"),
-            &steps("time_in_zone"),
-            &steps("track"),
-        )
-    })
+    own.unwrap_or_else(|| derive(&lines, &zones, &trackers))
 }
 
 /// The names of the steps whose type has this part.
@@ -168,9 +170,7 @@ pub(crate) fn events_of(labels: &[String]) -> String {
         [] => String::new(),
         labels => format!(" about {}", several(&labels.join(" or "))),
     };
-    format!(
-        "What is counted are events{about}, and not people or things: one that comes twice counts twice."
-    )
+    format!("I count events{about}: one that comes twice counts twice.")
 }
 
 /// The part of present counts that is unknown: the cameras where no watch reports these classes, or
@@ -202,11 +202,13 @@ pub(crate) fn unknown_now(
     }
     let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));
     if unknown.len() == watched.len() {
-        return Err(format!("Not known: no watch tells {of} there now{at}."));
+        return Err(format!(
+            "I don't know {of} there now{at}: no watch reports that."
+        ));
     }
     let on = unknown.join(" and ");
     Ok(format!(
-        "Not known on {on}: no watch there tells {of} there now{at}."
+        "I don't know {of} there now{at} on {on}: no watch there reports that."
     ))
 }
 

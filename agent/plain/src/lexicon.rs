@@ -145,7 +145,6 @@ pub(crate) struct Lexicon {
     pub(crate) words: Words,
     /// The word for what is often written for it.
     pub(crate) written: BTreeMap<String, String>,
-    verbs: Vec<String>,
     pub(crate) questions: QuestionWords,
     pub(crate) templates: Vec<Template>,
     /// Lists of patterns, as `@name` of [`Reader::find`](crate::reader::Reader::find) means them.
@@ -160,7 +159,6 @@ impl Lexicon {
         for verbs in file.verbs.values_mut() {
             verbs.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
         }
-        let verbs = file.verbs.values().flatten().cloned().collect();
         let mut phrase_file = phrases(PHRASES)?;
         phrase_file.phrases.extend(file.verbs);
         let of_class = file.classes.into_iter().flat_map(|entry| {
@@ -174,7 +172,6 @@ impl Lexicon {
             occupants: file.occupants,
             words: file.words,
             written: file.written,
-            verbs,
             questions: QuestionWords::builtin()?,
             templates: templates::builtin()?,
             phrases: phrase_file.phrases,
@@ -194,10 +191,6 @@ impl Lexicon {
         let mut kinds = self.occupants.iter();
         let kind = kinds.find(|kind| kind.words.iter().any(|known| known == word))?;
         Some(&kind.labels)
-    }
-
-    pub(crate) fn all_verbs(&self) -> impl Iterator<Item = &str> {
-        self.verbs.iter().map(String::as_str)
     }
 
     /// The patterns of the list `@name`, else the pattern itself.

@@ -4,7 +4,6 @@
 //! - Words that neither a slot nor its kind reads refuse it, with the hint for them.
 //! - Nothing here changes anything.
 
-use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
@@ -26,15 +25,18 @@ const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
 /// States of a watch that only a command makes. Without a watch the question is for all commands.
 const COMMANDED: &str = "paused|resumed|deleted|change|changed";
 
+/// Topic of a question and the text that goes with it, or why it is refused.
+type Understood = Result<(Look, String), String>;
+
 /// Topic of a question, and the text that goes with it; nothing if it isn't understood.
-pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
+pub(crate) fn look(r: &mut Reader<'_>) -> Understood {
     let slots = Slots::read(r);
     let mut kinds = r.lexicon.questions.kinds.iter();
     let Some(words) = kinds.find(|words| fits(words, &slots, r)) else {
         return Err(String::new());
     };
     Ok(match words.is {
-        QuestionKind::Refused => return Err(words.text.clone()),
+        QuestionKind::Refused | QuestionKind::History => return Err(words.text.clone()),
         QuestionKind::Notes => {
             let asked = r.find(&words.asked).map_or(0, |found| found.at.end);
             let about = r.written(asked..r.tokens.len());
@@ -44,8 +46,7 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         _ if slots.cameras.len() > 1 => {
             return Err("Ask about one camera at a time, or about all cameras.".to_owned());
         }
-        QuestionKind::Coverage => return coverage(r, &slots, words),
-        QuestionKind::History => return commands(r, slots, words),
+        QuestionKind::Coverage => return coverage(r, slots, words),
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
         QuestionKind::Pipelines => return pipelines(r, &slots, words),
@@ -67,66 +68,38 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     })
 }
 
-/// A question for what was done to watches.
-fn commands(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, String), String> {
-    refuse_unread(r, words).map_err(|_| words.text.clone())?;
-    let (from, to) = slots.range.unwrap_or_default();
-    let look = Look::Commands {
-        pipelines: slots.wanted.pipelines,
-        camera: slots.cameras.into_iter().next(),
-        from,
-        to,
-    };
-    Ok((look, words.text.clone()))
-}
-
 /// A question for when cameras were watched.
-fn coverage(
-    r: &mut Reader<'_>,
-    slots: &Slots,
-    words: &KindWords,
-) -> Result<(Look, String), String> {
-    let (from, to) = slots.range.unwrap_or_default();
+fn coverage(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
     refuse_unread(r, words)?;
-    let camera = slots.cameras.first().cloned();
-    let told = moments::describe((from, to), &r.scene.now);
-    Ok((Look::Coverage { camera, from, to }, told))
+    let told = moments::describe(slots.range.unwrap_or_default(), &r.scene.now);
+    Ok((Look::Coverage(Box::new(slots.wanted)), told))
 }
 
 /// A question for the watches that there are now.
-fn pipelines(
-    r: &mut Reader<'_>,
-    slots: &Slots,
-    words: &KindWords,
-) -> Result<(Look, String), String> {
+fn pipelines(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Understood {
+    let (named, camera) = (&slots.wanted.pipelines, slots.cameras.first());
+    let is_of_all = named.is_empty() && camera.is_none();
     // Of a watch that is named, and of what runs, all are shown with their state.
-    let is_one = r.says(&["paused"]) && !r.says(&["running|runs|active"]);
-    let paused = (is_one && slots.wanted.pipelines.is_empty()).then_some(true);
+    let is_paused = r.says(&["paused"]) && !r.says(&["running|runs|active"]) && named.is_empty();
     refuse_unread(r, words)?;
-    let camera = slots.cameras.first().cloned();
-    let (camera, meant): (Option<SourceId>, Vec<&Deployed>) =
-        match (slots.wanted.pipelines.as_slice(), camera) {
-            // The gate watch is one on camera gate.
-            ([], Some(camera)) => (Some(camera.clone()), r.scene.on(&camera).collect()),
-            ([], None) => (None, Vec::new()),
-            ([one], None) => match r.scene.pipeline(one) {
-                Some(one) => (Some(one.spec.source.clone()), vec![one]),
-                None => (None, Vec::new()),
-            },
-            _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
-        };
-    let pipeline = slots.wanted.pipelines.first().cloned();
-    let listed = match pipeline {
-        Some(_) => deployed::sentence(&meant),
-        None => deployed::listed(r.scene, camera.as_ref(), paused),
+    if named.len() + slots.cameras.len() > 1 {
+        return Err("Ask about one watch or one camera, or about all.".to_owned());
+    }
+    let is_asked = |p: &&Deployed| {
+        let is_named = named.is_empty() || named.contains(&p.spec.id);
+        // The gate watch is one on camera gate.
+        is_named && camera.is_none_or(|camera| p.spec.source == *camera)
     };
-    let text = answer_state(r, &meant).unwrap_or_default() + &listed;
-    let look = Look::Pipelines {
-        camera,
-        pipeline,
-        paused,
+    let mut asked: Vec<&Deployed> = r.scene.pipelines.iter().filter(is_asked).collect();
+    let state = (!is_of_all).then(|| answer_state(r, &asked)).flatten();
+    asked.retain(|p| p.paused || !is_paused);
+    let listed = match asked.is_empty() {
+        true if is_paused => "Nothing is paused there.".to_owned(),
+        _ => deployed::sentence(&asked),
     };
-    Ok((look, text))
+    let ids = asked.iter().map(|p| p.spec.id.clone()).collect();
+    let look = Look::Pipelines((is_paused || !is_of_all).then_some(ids));
+    Ok((look, state.unwrap_or_default() + &listed))
 }
 
 /// Yes or no to `is the gate watch on` and `is the gate watch paused`, if it is so of all watches
@@ -198,7 +171,7 @@ fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
 }
 
 /// A question for what happened.
-fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, String), String> {
+fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
     let mut wanted = slots.wanted;
     let number = wanted.only_number;
     // No thing that is looked for: `what did the camera see`.
@@ -207,7 +180,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     let is_of_all = r.says(&["all|every|everybody|everyone|everything|or"]);
     // Before classes: a place may be named like one.
     let (camera, place) = read_place(r, slots.cameras.first())?.unzip();
-    wanted.camera = camera.or_else(|| slots.cameras.first().cloned());
+    wanted.camera = camera.or(wanted.camera);
     wanted.place = place;
     let asked = kinds::asked(r, number)?;
     // `entered on monday and left on tuesday`
@@ -256,7 +229,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
 }
 
 /// A question for what is there now.
-fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look, String), String> {
+fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Understood {
     let named = slots.cameras.first();
     let (camera, place) = read_place(r, named)?.unzip();
     let camera = camera.or_else(|| named.cloned());
@@ -283,7 +256,11 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
     let mentions = one_list(r, false, false);
     refuse_classes_apart(r, &mentions)?;
     refuse_unread(r, words)?;
-    let labels = labels_of(&mentions, r);
+    let mut labels = labels_of(&mentions, r);
+    // Who it was is not asked of things, nor of the box itself.
+    if mentions.is_empty() && r.any_word(0) == "who" {
+        labels.push("person".to_owned());
+    }
     Ok((labels, names::substitutions(&mentions).collect()))
 }
 
@@ -327,7 +304,7 @@ fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Resu
     let has_range = slots.range.is_some_and(|range| !is_told(range));
     if !slots.cameras.is_empty() || has_range || !slots.wanted.pipelines.is_empty() {
         return Err(
-            "That has one answer for the whole box. Ask without a camera, a watch and a time."
+            "This is the same for the whole box. Ask without a camera, a watch and a time."
                 .to_owned(),
         );
     }

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_engine::templates::watch;
 use watchkeeper_english::{number_word, singulars};
 
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
@@ -43,6 +42,11 @@ impl Reader<'_> {
     }
 }
 
+/// The verbs of requests, by their lists.
+pub(crate) const VERBS: [&str; 7] = [
+    "@watch", "@count", "@delete", "@stop", "@pause", "@resume", "@change",
+];
+
 /// Words that mean a pipeline.
 pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 
@@ -56,7 +60,7 @@ fn everyday(name: &str, lexicon: &Lexicon) -> bool {
             || word.parse::<f64>().is_ok()
     };
     let is_verb = |word: &str| {
-        let mut verbs = lexicon.all_verbs();
+        let mut verbs = VERBS.iter().flat_map(|list| lexicon.expand(list));
         verbs.any(|verb| verb.split(' ').next() == Some(word))
     };
     name.chars().count() < 2 || name.split(' ').all(is_common) || name.split(' ').any(is_verb)
@@ -264,19 +268,30 @@ pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId>
     ids.filter(|id| found.contains(id)).cloned().collect()
 }
 
-/// The only pipeline that watches for the class before a word for a pipeline: `the car watch`.
-pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>) -> Option<PipelineId> {
-    let mut classes = find_classes(reader).into_iter();
-    let class =
-        classes.find(|m| reader.fits(WATCHES, m.at.end).is_some() && !m.labels.is_empty())?;
-    let is_watched = |deployed: &&Deployed| {
-        let labels = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-        labels.iter().any(|label| class.labels.contains(label))
+/// The words of a class that stands for pipelines, and these: `the car watch`. `told`: the class is
+/// what is no longer to be told, so they are those that report it, if none reports more.
+pub(crate) fn pipelines_of_class(
+    reader: &Reader<'_>,
+    told: bool,
+    cameras: &[SourceId],
+) -> Option<(Range<usize>, Vec<PipelineId>)> {
+    let is_meant = |m: &Mention| match told {
+        true => m.narrower.is_none(),
+        false => reader.fits(WATCHES, m.at.end).is_some(),
     };
-    let mut watching = reader.scene.pipelines.iter().filter(is_watched);
-    let only = watching.next().filter(|_| watching.next().is_none())?;
-    reader.mark(class.at.clone());
-    Some(only.spec.id.clone())
+    let mut classes = find_classes(reader).into_iter();
+    let class = classes.find(|m| !m.labels.is_empty() && is_meant(m))?;
+    let is_seen = |label: &String| class.labels.contains(label);
+    let is_watched = |p: &&Deployed| {
+        let is_there = cameras.is_empty() || cameras.contains(&p.spec.source);
+        let reports_all = told && p.classes().is_empty();
+        is_there && (p.makes_events() || !told) && (reports_all || p.classes().iter().any(is_seen))
+    };
+    let watches = reader.scene.pipelines.iter().filter(is_watched);
+    let watches: Vec<&Deployed> = watches.collect();
+    let is_only = |p: &&Deployed| !p.classes().is_empty() && p.classes().iter().all(is_seen);
+    let ids = watches.iter().map(|p| p.spec.id.clone()).collect();
+    (!told || watches.iter().all(is_only)).then_some((class.at, ids))
 }
 
 /// A class in a text.
@@ -367,7 +382,7 @@ pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String
         let class = mention.labels.join(" or ");
         let said = quoted(mention.narrower.as_ref()?);
         Some(format!(
-            "No model tells {said} from any other {class}: every {class} counts."
+            "I can't tell {said} from any other {class}: every {class} counts."
         ))
     })
 }

@@ -107,7 +107,8 @@ pub(crate) fn pieces<'s>(text: &Reader<'s>) -> Vec<Reader<'s>> {
 
 fn begins_clause(whole: &Reader<'_>, at: usize) -> bool {
     let start = skip_polite(whole, at);
-    const ACTS: [&str; 6] = ["@watch", "@count", "@delete", "@stop", "@pause", "@resume"];
-    whole.begins(start, &ACTS)
+    // `and change` is part of what is changed.
+    let [acts @ .., _] = names::VERBS;
+    whole.begins(start, &acts)
         || (one_of("on|at|in", whole.word(at)) && names::camera_at(whole, at + 1))
 }

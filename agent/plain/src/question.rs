@@ -30,14 +30,20 @@ impl Slots {
         let (pictures, of_pictures) = pictures(r);
         let mut pipelines = names::pipelines(r, true);
         // `car alarms` are events about cars.
-        if pipelines.is_empty() && r.says(&["watch|watches|pipeline|rule|monitoring"]) {
-            pipelines.extend(names::pipeline_of_class(r));
+        if pipelines.is_empty()
+            && r.says(&["watch|watches|pipeline|rule|monitoring"])
+            && let Some((at, of_class)) = names::pipelines_of_class(r, false, &[])
+            && of_class.len() == 1
+        {
+            r.mark(at);
+            pipelines = of_class;
         }
         let (cameras, all) = cameras(r);
         let (range, compared_with) = match moments::compared(r) {
             Some((first, second)) => (Some(first), Some(second)),
             None => (moments::past(r), None),
         };
+        let (from, to) = range.unwrap_or_default();
         let by_hour = r.take_all(&["@by_hour"]);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
         let only_number = many || by_hour || compared_with.is_some();
@@ -46,7 +52,10 @@ impl Slots {
         let most = last.or(of_pictures);
         Self {
             wanted: EventsWanted {
+                camera: cameras.first().cloned(),
                 pipelines,
+                from,
+                to,
                 only_number,
                 pictures,
                 most,

@@ -50,15 +50,6 @@ impl Refusal {
         }
     }
 
-    /// For a request for something that no model here knows, by its classes.
-    pub(crate) fn unseen(text: String, words: Vec<String>, unseen: Vec<String>) -> Self {
-        Self {
-            about: Missing::KnownClass,
-            choices: unseen,
-            ..Self::not_read(text, words)
-        }
-    }
-
     pub(crate) fn with(mut self, choices: Vec<String>) -> Self {
         self.choices = choices;
         self

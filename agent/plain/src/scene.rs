@@ -6,6 +6,7 @@
 use jiff::Zoned;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_engine::templates::watch;
 
 /// The box as far as a request can be about it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -81,6 +82,17 @@ impl Deployed {
             None if self.paused => PAUSED,
             None => RUNNING,
         }
+    }
+
+    /// Classes that it watches for; empty: all that its model knows.
+    pub(crate) fn classes(&self) -> Vec<String> {
+        watch::named_classes(&self.spec.workflow).unwrap_or_default()
+    }
+
+    /// Whether it reports events, and does not only count.
+    pub(crate) fn makes_events(&self) -> bool {
+        let rules = self.spec.rules.as_ref();
+        rules.is_none_or(|rules| !rules.is_empty())
     }
 }
 

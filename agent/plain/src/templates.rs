@@ -5,6 +5,7 @@
 //! - A value holds no mark that ends a sentence, so it cannot bring a request of its own.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -53,16 +54,17 @@ pub enum FillError {
 }
 
 /// The templates that the program carries.
+static TEMPLATES: LazyLock<Result<Vec<Template>, DataError>> =
+    LazyLock::new(|| toml::from_str::<File>(BUILTIN).map(|file| file.templates));
+
 pub(crate) fn builtin() -> Result<Vec<Template>, DataError> {
-    Ok(toml::from_str::<File>(BUILTIN)?.templates)
+    TEMPLATES.clone()
 }
 
 /// Names of the templates, in the order of the file.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let quoted = BUILTIN
-        .lines()
-        .filter_map(|line| line.strip_prefix("name = \""));
-    quoted.filter_map(|rest| rest.strip_suffix('"'))
+    let templates = TEMPLATES.iter().flatten();
+    templates.map(|template| template.name.as_str())
 }
 
 impl Template {

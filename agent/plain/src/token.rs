@@ -1,6 +1,6 @@
 //! Text as a user typed it → tokens: words in lower case, numbers, times of day, marks.
 //!
-//! - Every token knows its place in the text, so that unread words are shown as they were written.
+//! - A token has its word as it was written too, to be shown where it is unread.
 //! - There are never more tokens than characters.
 
 use std::sync::LazyLock;

@@ -3,12 +3,11 @@
 //! - Several requests of one kind are one proposal or none; those of several kinds are refused.
 
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_engine::templates::watch;
-use watchkeeper_english::singulars;
+use watchkeeper_english::{several, singulars};
 
 use crate::DataError;
 use crate::amend;
-use crate::answer::{Answer, Change, Looked, Missing, Question, Unknown};
+use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::closed::content_words;
 use crate::control;
 use crate::edit;
@@ -28,6 +27,8 @@ use crate::templates::Template;
 use crate::token::{MAX_CHARS, Token, tokens};
 
 const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
+
+const NO_VERB: &str = "That does not say what to do. Begin with \"tell me when\", \"count\", \"pause\" or \"change\", or ask a question, such as \"how many cars today\".";
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -147,7 +148,9 @@ impl Plain {
                 names::cameras(&mut r);
                 let classes = names::find_classes(&r);
                 names::mark_classes(&mut r, &classes);
-                return self.unknown(content_words(&r), String::new());
+                let usual = if classes.is_empty() { "" } else { NO_VERB };
+                let text = first.r.remedy("nothing").unwrap_or(usual);
+                return self.unknown(content_words(&r), text.to_owned());
             }
             _ if let Some(other) = other => Err(one_at_a_time(&other.r)),
             Intent::Look => return self.look(first, notes, requests.len() == 1),
@@ -255,28 +258,26 @@ fn watches(
         new.extend(parts.watches(scene, notes)?);
     }
     let deployed = deploy(&new, scene)?;
-    note_twins(&deployed, scene, notes);
+    note_twins(&new, scene, notes);
     let replaced = pause_replaced(&new, scene, notes);
     Ok(std::iter::once(deployed).chain(replaced).collect())
 }
 
-/// Notes watches that run already with the same workflow and rules.
-fn note_twins(new: &ChangeSet, scene: &Scene, notes: &mut Notes) {
-    for change in &new.changes {
-        let Change::Deploy(new) = change else {
-            continue;
-        };
+/// Notes the watches that report objects of a new one on its camera already.
+fn note_twins(new: &[NewWatch], scene: &Scene, notes: &mut Notes) {
+    for watch in new.iter().filter(|w| !w.conditions.is_empty() && !w.only) {
+        let labels = &watch.objects.labels;
         let is_twin = |one: &&Deployed| {
-            let spec = &one.spec;
-            let is_same = spec.source == new.source && spec.workflow == new.workflow;
-            is_same && spec.rules == new.rules && one.state() == RUNNING
+            let classes = one.classes();
+            let shares = classes == *labels || classes.iter().any(|class| labels.contains(class));
+            shares && one.makes_events() && one.state() == RUNNING
         };
-        let makes_events = new.rules.as_ref().is_none_or(|rules| !rules.is_empty());
-        let mut twins = scene.pipelines.iter().filter(|_| makes_events);
-        if let Some(twin) = twins.find(is_twin) {
-            let id = &twin.spec.id;
-            let note = format!("{id} does the same already, so each event comes twice.");
-            notes.assume(note);
+        for twin in scene.on(&watch.camera).filter(is_twin) {
+            notes.assume(format!(
+                "{} reports some of these ({}) there already and continues, so an event may come twice.",
+                twin.spec.id,
+                several(&watch.objects.said)
+            ));
         }
     }
 }
@@ -300,12 +301,12 @@ fn is_short(text: &str) -> bool {
 /// own classes.
 fn pause_replaced(new: &[NewWatch], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
     let tells_others = |deployed: &&Deployed| {
-        let spec = &deployed.spec;
-        let classes = watch::named_classes(&spec.workflow).unwrap_or_default();
-        let has_rules = spec.rules.as_ref().is_none_or(|rules| !rules.is_empty());
-        let mut only = new.iter().filter(|w| w.only && w.camera == spec.source);
-        let is_other = |w: &NewWatch| classes.iter().any(|c| !w.objects.labels.contains(c));
-        has_rules && !deployed.paused && only.any(is_other)
+        let mut only = (new.iter()).filter(|w| w.only && w.camera == deployed.spec.source);
+        let is_other = |w: &NewWatch| {
+            let mut classes = deployed.classes().into_iter();
+            classes.any(|class| !w.objects.labels.contains(&class))
+        };
+        deployed.makes_events() && !deployed.paused && only.any(is_other)
     };
     let replaced = scene.pipelines.iter().filter(tells_others);
     let replaced: Vec<PipelineId> = replaced.map(|p| p.spec.id.clone()).collect();

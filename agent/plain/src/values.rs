@@ -95,7 +95,12 @@ impl Reader<'_> {
             _ => match self.word(at) {
                 "noon" | "midday" => (720.0, at + 1, true),
                 "midnight" => (0.0, at + 1, true),
-                _ => self.bare_hour(at).map(|(hour, end)| (hour, end, false))?,
+                _ => {
+                    let half = self.fits("half past", at).map(|found| found.at.end);
+                    let (hour, end) = self.bare_hour(half.unwrap_or(at))?;
+                    let later = if half.is_some() { 30.0 } else { 0.0 };
+                    (hour + later, end, half.is_some())
+                }
             },
         };
         match self.word(end) {
@@ -123,11 +128,9 @@ impl Reader<'_> {
     pub(crate) fn day(&self, at: usize) -> Option<f64> {
         const ON: &str =
             "on|every|each|from|until|till|til|next|last|this|except|excluding|not|never";
+        const LINKS: &str = ",|and|or|/|&|-|–|to|through|until|till";
         let linked = |link: usize, other: usize| {
-            one_of(
-                ",|and|or|/|&|-|–|to|through|until|till",
-                self.any_word(link),
-            ) && weekday(self.any_word(other)).is_some()
+            one_of(LINKS, self.any_word(link)) && weekday(self.any_word(other)).is_some()
         };
         let listed = linked(at + 1, at + 2) || at > 1 && linked(at - 1, at - 2);
         let is_short = self.word(at).len() == 3;
@@ -214,10 +217,12 @@ mod tests {
             ("eight o'clock", 480.0),
             ("midnight", 0.0),
             ("8 in the evening", 1200.0),
+            ("half past seven", 450.0),
+            ("half past seven pm", 1170.0),
         ] {
             assert_eq!(held(text, "<t>"), Some(vec![minutes]), "{text}");
         }
-        for text in ["8", "half past seven", "a quarter to 8"] {
+        for text in ["8", "half seven", "a quarter to 8"] {
             assert_eq!(held(text, "<t>"), None, "{text}");
         }
         assert_eq!(held("8", "<h>"), Some(vec![480.0]));

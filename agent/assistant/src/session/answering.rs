@@ -233,42 +233,21 @@ impl Session {
         let out = Arc::clone(&self.deps.out);
         match &looked.look {
             Look::Cameras => out.report(ProgressEvent::Cameras(&here.sources)),
-            Look::Pipelines {
-                camera,
-                pipeline,
-                paused,
-            } => {
+            Look::Pipelines(only) => {
                 let is_asked = |p: &&PipelineStatus| {
-                    camera.as_ref().is_none_or(|id| p.spec.source == *id)
-                        && pipeline.as_ref().is_none_or(|id| p.spec.id == *id)
-                        && paused.is_none_or(|paused| p.spec.paused == paused)
+                    only.as_ref().is_none_or(|only| only.contains(&p.spec.id))
                 };
                 let asked = here.pipelines.iter().filter(is_asked);
                 let asked: Vec<_> = asked.cloned().collect();
                 // The table has neither the yes or no nor the end of a pause.
-                let is_narrowed = camera.is_some() || paused.is_some();
-                if is_narrowed && !asked.is_empty() {
+                if only.is_some() && !asked.is_empty() {
                     out.report(ProgressEvent::Text(&looked.text));
                 }
                 out.report(ProgressEvent::Pipelines(&asked, &looked.text));
             }
-            Look::Commands {
-                pipelines,
-                camera,
-                from,
-                to,
-            } => {
-                let mut asked = pipelines.clone();
-                let camera = camera.as_ref().filter(|_| pipelines.is_empty());
-                let all = here.pipelines.iter().map(|p| &p.spec);
-                let on_it = all.filter(|spec| camera == Some(&spec.source));
-                asked.extend(on_it.map(|spec| spec.id.clone()));
-                let confirmed = self.confirmed_changes(asked, camera, (*from, *to)).await?;
-                let said = format!("{confirmed}\n{}", looked.text);
-                out.report(ProgressEvent::Text(&said));
-            }
-            Look::Coverage { camera, from, to } => {
-                let said = self.coverage(camera.as_ref(), (*from, *to)).await?;
+            Look::Coverage(wanted) => {
+                let answer = past::answer_span(&self.deps.client, wanted).await?;
+                let said = answer.coverage_sentence(&TimeZone::system());
                 out.report(ProgressEvent::Text(&format!("{} {said}", looked.text)));
             }
             Look::Notes(words) => {
@@ -287,22 +266,6 @@ impl Session {
             Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
         Ok(())
-    }
-
-    /// Says when a camera, or each, was watched.
-    async fn coverage(
-        &self,
-        camera: Option<&SourceId>,
-        (from, to): (Option<Timestamp>, Option<Timestamp>),
-    ) -> Result<String, Error> {
-        let wanted = EventsWanted {
-            camera: camera.cloned(),
-            from,
-            to,
-            ..EventsWanted::default()
-        };
-        let answer = past::answer_span(&self.deps.client, &wanted).await?;
-        Ok(answer.coverage_sentence(&TimeZone::system()))
     }
 
     /// Answers a question about events, after what was `understood`.

@@ -4,7 +4,6 @@
 //! - `trial_runner`: runs the trial of a proposal before it is shown.
 //! - `answering`, `apply`, `note_keeping`, `pictures`: deliver a reply, apply a confirmed proposal,
 //!   save a note or the pictures of events.
-//! - `confirmed_changes`: what was done to pipelines, by the audit log.
 //! - `narrowing_proposal`: proposes to narrow rules by the answers of people.
 //! - [`short_command`]: slash commands; [`progress`]: events of a session; [`secrets`]: hides
 //!   passwords and keys.
@@ -20,7 +19,6 @@
 mod agents;
 mod answering;
 mod apply;
-mod confirmed_changes;
 mod hint;
 mod llm_fallback;
 mod narrowing_proposal;

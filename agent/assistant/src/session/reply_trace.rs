@@ -59,9 +59,8 @@ impl Session {
 const fn describe_look(look: &Look) -> &'static str {
     match look {
         Look::Cameras => "the cameras",
-        Look::Pipelines { .. } => "the pipelines",
-        Look::Commands { .. } => "confirmed changes",
-        Look::Coverage { .. } => "the coverage",
+        Look::Pipelines(_) => "the pipelines",
+        Look::Coverage(_) => "the coverage",
         Look::Notes(_) => "notes",
         Look::Cost => "costs",
         Look::Status(_) => "the status",

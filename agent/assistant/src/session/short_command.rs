@@ -27,11 +27,7 @@ use crate::trace::{Trace, at, may_see};
 /// Events that `/reviews` lists.
 const MAX_REVIEWS: u32 = 20;
 /// All pipelines, whether they run or not.
-const ALL_PIPELINES: Look = Look::Pipelines {
-    camera: None,
-    pipeline: None,
-    paused: None,
-};
+const ALL_PIPELINES: Look = Look::Pipelines(None);
 
 #[derive(Debug)]
 pub enum CommandResult {
@@ -259,7 +255,7 @@ impl Session {
 
 fn look_up(look: Look) -> Looked {
     let text = match look {
-        Look::Pipelines { .. } => "No pipeline is deployed.",
+        Look::Pipelines(_) => "No pipeline is deployed.",
         _ => "",
     };
     Looked {

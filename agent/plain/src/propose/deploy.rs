@@ -8,6 +8,7 @@ use watchkeeper_engine::templates::watch::{self, NamedCount, Watch};
 
 use super::{ChangeSet, sentence::sentence};
 use crate::answer::{Change, Missing};
+use crate::kinds::name_of;
 use crate::new_watch::NewWatch;
 use crate::place::Where;
 use crate::reader::one_of;
@@ -36,7 +37,7 @@ pub(crate) fn deploy(watches: &[NewWatch], scene: &Scene) -> Result<ChangeSet, R
 }
 
 fn pipeline_name(watch: &NewWatch) -> String {
-    let what = watch.conditions.first().map_or("count", kind);
+    let what = watch.conditions.first().map_or("count", name_of);
     let camera: String = watch.camera.as_str().chars().take(16).collect();
     let words = watch.objects.said.split(' ');
     let first: Vec<&str> = words.take_while(|w| !one_of("or|but", w)).collect();
@@ -111,21 +112,9 @@ fn count(watch: &NewWatch, zones: &[NamedZone]) -> NamedCount {
 /// Returns a rule for each condition.
 fn rules(watch: &NewWatch) -> Vec<RuleSpec> {
     let rule = |when: &Condition| {
-        let mut rule = RuleSpec::new(kind(when).to_owned(), when.clone());
+        let mut rule = RuleSpec::new(name_of(when).to_owned(), when.clone());
         watch.settings.set_on(&mut rule);
         rule
     };
     watch.conditions.iter().map(rule).collect()
-}
-
-/// Returns the name of a rule with this condition.
-fn kind(when: &Condition) -> &'static str {
-    match when {
-        Condition::Appears { .. } => "appears",
-        Condition::Enters { .. } => "enters",
-        Condition::Leaves { .. } => "leaves",
-        Condition::Stays { .. } => "stays",
-        Condition::Crosses { .. } => "crosses",
-        _ => "number",
-    }
 }

@@ -14,32 +14,37 @@ use crate::settings::{Settings, seconds};
 /// Type of the step whose classes and confidence an edit changes.
 const DETECTION: &str = "object_detection_model";
 
-/// Gives a pipeline other classes and settings; what is absent stays. `more`: whether its numbers
-/// are to be more (`raise`) or less (`lower`) than they are; absent: either.
+const NO_DETECTION: &str = "Its workflow has no detection step whose classes or confidence I could change; edit the workflow instead.";
+const NO_RULES: &str = "It has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.";
+const SEVERAL_SPANS: &str =
+    "It has several spans of hours. Set a new watch with the hours instead, and delete it.";
+const NO_DURATION: &str = "No rule of it waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.";
+
+/// Gives a pipeline other classes and settings; what is absent stays.
 pub(crate) fn replace(
     mut spec: PipelineSpec,
     objects: Option<&Objects>,
     settings: &Settings,
-    more: Option<bool>,
     notes: &mut Notes,
 ) -> Result<ChangeSet, Refusal> {
-    check_direction(&spec, settings, more)?;
     let detects = edit_steps(&mut spec, objects, settings.confidence);
-    if !detects && (objects.is_some() || settings.confidence.is_some()) {
-        return Err(Refusal::meaning(format!(
-            "The workflow of {} has no detection step whose classes or confidence I could change; edit its workflow instead.",
-            spec.id
-        )));
-    }
-    check_rules(&spec, settings)?;
+    let about_rules = Settings {
+        confidence: None,
+        stop_after_s: None,
+        ..settings.clone()
+    } != Settings::default();
     let rules = spec.rules.as_deref_mut().unwrap_or_default();
+    let differ = |pair: &[RuleSpec]| matches!(pair, [a, b] if a.schedule != b.schedule);
+    let has_spans = rules.windows(2).any(differ);
+    let of_detection = objects.is_some() || settings.confidence.is_some();
+    let refused = [
+        (!detects && of_detection, NO_DETECTION),
+        (about_rules && rules.is_empty(), NO_RULES),
+        (settings.times.is_some() && has_spans, SEVERAL_SPANS),
+    ];
+    Refusal::first(&refused)?;
     let waits = edit_rules(rules, objects, settings);
-    if settings.hold_s.is_some() && !waits {
-        return Err(Refusal::meaning(format!(
-            "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
-            spec.id
-        )));
-    }
+    Refusal::first(&[(settings.hold_s.is_some() && !waits, NO_DURATION)])?;
     spec.stop_after_s = settings.stop_after_s.or(spec.stop_after_s);
     let only = objects.map(|objects| match &objects.said {
         said if said.starts_with("anything") => said.clone(),
@@ -78,59 +83,6 @@ fn edit_steps(spec: &mut PipelineSpec, objects: Option<&Objects>, confidence: Op
         }
     }
     any
-}
-
-/// Refuses an edit of rules that a pipeline does not have, and other hours of several spans.
-fn check_rules(spec: &PipelineSpec, settings: &Settings) -> Result<(), Refusal> {
-    let rules = spec.rules.as_deref().unwrap_or_default();
-    let about_rules = Settings {
-        confidence: None,
-        stop_after_s: None,
-        ..settings.clone()
-    } != Settings::default();
-    if about_rules && rules.is_empty() {
-        return Err(Refusal::meaning(format!(
-            "{} has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.",
-            spec.id
-        )));
-    }
-    let differ = |pair: &[RuleSpec]| matches!(pair, [a, b] if a.schedule != b.schedule);
-    let has_spans = rules.windows(2).any(differ);
-    if settings.times.is_some() && has_spans {
-        return Err(Refusal::meaning(format!(
-            "{} has several spans of hours. Set a new watch with the hours instead, and delete it.",
-            spec.id
-        )));
-    }
-    Ok(())
-}
-
-/// Refuses `lower the confidence to 80%` where it is 10 %.
-fn check_direction(
-    spec: &PipelineSpec,
-    settings: &Settings,
-    more: Option<bool>,
-) -> Result<(), Refusal> {
-    let Some(more) = more else {
-        return Ok(());
-    };
-    let steps = spec.workflow["steps"].as_array().into_iter().flatten();
-    let confidences = steps.map(|step| settings.confidence.zip(step["confidence"].as_f64()));
-    let times = spec.rules.iter().flatten().flat_map(|rule| {
-        let hold_s = waits(&mut rule.when.clone()).copied();
-        let cooldown_s = settings.cooldown_s.zip(Some(rule.cooldown_s));
-        [settings.hold_s.zip(hold_s), cooldown_s]
-    });
-    let is_other_way = |(new, now): &(f64, f64)| if more { new <= now } else { new >= now };
-    let mut pairs = confidences.chain(times).flatten();
-    match pairs.find(is_other_way) {
-        Some((new, now)) => Err(Refusal::meaning(format!(
-            "{} has {now} now, and the new value {new} is not {} than that, so nothing is done. Say the value with \"set\".",
-            spec.id,
-            if more { "more" } else { "less" }
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// The time for which a rule waits; one that waits for none has none.

@@ -50,8 +50,7 @@ pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: 
 }
 
 /// Refusal if more than staying was stated of the objects.
-const ALL_STAY: &str =
-    "How they are there, and who is with them, is not told: all that stay count.";
+const ALL_STAY: &str = "I can't tell how they are there, or who is with them: all that stay count.";
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     let both_ways = r.take_all(&["@both_ways"]);

@@ -29,7 +29,7 @@ const PARKED: &str = "A number does not tell whether they are parked or drive. S
 const NONE_MOVES: &str = "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 minutes\".";
 const WHICH_IS_IN: &str =
     "Which way over the line is in or out? Say it as it is seen, such as \"from left to right\".";
-const IN_A_MOMENT: &str = "Who crosses a line or leaves does so in a moment. Say it without the time, or say for how long somebody stays or nobody is there, such as \"when nobody is in the hall for 10 minutes\".";
+const IN_A_MOMENT: &str = "Crossing a line or leaving takes no time. Say it without the time, or say for how long somebody stays or nobody is there, such as \"when nobody is in the hall for 10 minutes\".";
 const ALL_COUNT: &str = "I count all that are there, and not only those who stay. Say for example \"tell me when a person stays at the bench for 2 minutes\": each of them is an event, and \"how many people stayed at the bench today\" counts those.";
 const COUNT_ALONE: &str = "A count has no hours, times and pauses: it counts each object as long as it runs. Say it without them, or say what shall be reported, such as \"tell me when more than 3 people are in the hall at night\".";
 const NO_MOVEMENT: &str = "I can tell when nothing is there, and not when nothing moves. Say for example \"when nobody is in the hall for 10 minutes\".";
@@ -70,35 +70,25 @@ impl Parts {
         let is_counted = self.bound.is_some() || self.is_empty() || acts.occupied;
         // That none comes is known when the time for it is over.
         let none_comes = acts.appears && self.settings.hold_s.is_none();
+        let adds_up = self.bound.is_some() && (acts.crosses || comes_or_goes);
+        let none_moves = self.is_none() && (crosses || comes_or_goes || none_comes);
+        let only_counts = self.counted && !self.told;
+        let in_a_moment = self.told && (crosses || acts.leaves) && self.settings.hold_s.is_some();
+        let has_no_way = self.ways.is_empty() && acts.enters != acts.leaves && !acts.both_ways;
         let refused = [
-            (
-                self.bound.is_some() && (acts.crosses || comes_or_goes),
-                NO_SUM,
-            ),
+            (adds_up, NO_SUM),
             (two, ONE_CONDITION),
             (is_counted && acts.parks, PARKED),
-            (
-                self.is_none() && (crosses || comes_or_goes || none_comes),
-                NONE_MOVES,
-            ),
+            (none_moves, NONE_MOVES),
             (alone, NOT_ALONE),
-            (self.counted && !self.told && acts.stays, ALL_COUNT),
-            (
-                self.counted && !self.told && self.settings.limits_events(),
-                COUNT_ALONE,
-            ),
+            (only_counts && acts.stays, ALL_COUNT),
+            (only_counts && self.settings.limits_events(), COUNT_ALONE),
             (self.mentions.iter().any(is_no_movement), NO_MOVEMENT),
-            (
-                self.told && (crosses || acts.leaves) && self.settings.hold_s.is_some(),
-                IN_A_MOMENT,
-            ),
-            (
-                crosses && self.ways.is_empty() && acts.enters != acts.leaves && !acts.both_ways,
-                WHICH_IS_IN,
-            ),
+            (in_a_moment, IN_A_MOMENT),
+            (crosses && has_no_way, WHICH_IS_IN),
         ];
         Refusal::first(&refused)?;
-        if self.counted && !self.told && !crosses && comes_or_goes {
+        if only_counts && !crosses && comes_or_goes {
             return Err(which_line(
                 "Who comes and goes is counted where they cross a line, as \
                  `watchkeeper watch traffic-count` does. Where is it?",

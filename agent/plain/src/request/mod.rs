@@ -148,12 +148,7 @@ impl Parts {
                 Some(place) => place.call(written),
             }
         }
-        if self.settings.quiet && self.told {
-            notes.assume("No channel notifies: each event is kept with its picture, and published over MQTT as any other.");
-        }
-        if self.settings.times.is_some() && !self.settings.notify.is_empty() {
-            notes.assume("The hours are those of the watch: outside of them there is no event, and not only no message.");
-        }
+        self.note_recipients(scene, notes);
         self.complete();
         let mut watches = Vec::new();
         for camera in cameras {
@@ -163,7 +158,8 @@ impl Parts {
             settings.hold_s = None;
             if settings.cooldown_s.is_none() && !conditions.is_empty() {
                 settings.cooldown_s = Some(DEFAULT_COOLDOWN_S);
-                if settings.severity != Some(Severity::Critical) {
+                let is_said = settings.severity == Some(Severity::Critical);
+                if !is_said && settings.max_per_hour.is_none() {
                     notes.assume(format!(
                         "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
                         seconds(DEFAULT_COOLDOWN_S)
@@ -182,6 +178,20 @@ impl Parts {
             });
         }
         Ok(watches)
+    }
+
+    /// Notes which channels notify, and that hours are those of the watch.
+    fn note_recipients(&self, scene: &Scene, notes: &mut Notes) {
+        let settings = &self.settings;
+        match scene.channels.first() {
+            _ if !self.told => {}
+            _ if settings.quiet => notes.assume("No channel notifies: each event is kept with its picture, and published over MQTT as any other."),
+            Some(one) if settings.notify.is_empty() => notes.assume(format!(
+                "Nobody was named to be told: only channels with a `min_severity` that it reaches notify. Say \"tell #{one}\" to notify one."
+            )),
+            Some(_) if settings.times.is_some() => notes.assume("The hours are those of the watch: outside of them there is no event, and not only no message."),
+            _ => {}
+        }
     }
 
     /// The place on a camera. One that was drawn lies on each where it was drawn there.

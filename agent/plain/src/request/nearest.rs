@@ -16,7 +16,8 @@ impl Parts {
     /// a helmet`.
     pub(super) fn nearest_template(&self, r: &Reader<'_>) -> Option<String> {
         let turns = |i: usize| r.lexicon.turns(r.word(i)) || r.number(i).is_some();
-        if (0..r.tokens.len()).any(turns) {
+        let is_missing = self.mentions.iter().any(|m| m.stand == Stand::Missing);
+        if is_missing || (0..r.tokens.len()).any(turns) {
             return None;
         }
         let classes = self.classes(r);

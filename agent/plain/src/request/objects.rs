@@ -49,7 +49,9 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
                 && between.clone().any(|i| one_of(LINKS, r.any_word(i)))
                 && between.clone().all(|i| {
                     let word = r.any_word(i);
-                    one_of(LINKS, word) || (!numbered && one_of(ARTICLES, word))
+                    // `horses too, not only people`
+                    let is_read = r.slot_of(i) == Slot::Other;
+                    is_read || one_of(LINKS, word) || (!numbered && one_of(ARTICLES, word))
                 })
                 // `a dog and no person` is not a list of what is not there.
                 && kept.iter().any(Mention::is_none) >= mention.is_none()
@@ -127,16 +129,12 @@ pub(super) fn objects(
 
 /// Whether classes are said to be the only ones: `only cars`, `cars only`.
 pub(crate) fn are_only_these(r: &Reader<'_>, mentions: &[Mention]) -> bool {
+    const LITTLE: &str = "the|a|an|for|about|of|look|watch|tell|notify|alert|me|us";
     mentions.iter().any(|m| {
-        let little = |i: &usize| {
-            one_of(
-                "the|a|an|for|about|of|look|watch|tell|notify|alert|me|us",
-                r.any_word(*i),
-            )
-        };
-        let before = (0..m.at.start).rev().find(|i| !little(i));
+        let mut before = (0..m.at.start).rev();
+        let before = before.find(|i| !one_of(LITTLE, r.any_word(*i)));
         m.stand == Stand::Wanted
-            && (before.is_some_and(|i| one_of("only|just", r.any_word(i)))
+            && (before.is_some_and(|i| one_of("only|just", r.word(i)))
                 || r.any_word(m.at.end) == "only")
     })
 }
@@ -177,7 +175,7 @@ pub(crate) fn labels(
     match labels.is_empty() && !left_out.is_empty() {
         true => Err(Refusal::new(
             Missing::Class,
-            "Nothing is left to watch for: what is left out is all of it, as the model tells it. What shall be watched for?",
+            "Nothing is left to watch for: all that was named is left out too. What shall be watched for?",
         )),
         false => Ok((labels, left_out)),
     }
@@ -261,7 +259,11 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Re
                 quoted(said),
                 scene.model_names(),
             );
-            Refusal::unseen(text, vec![said.clone()], labels.clone())
+            Refusal {
+                about: Missing::KnownClass,
+                choices: labels.clone(),
+                ..Refusal::not_read(text, vec![said.clone()])
+            }
         }
         None => Refusal::new(
             Missing::Class,
@@ -273,7 +275,7 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Re
 /// Remark about a model without classes.
 fn tells_none_apart(model: &Model) -> String {
     format!(
-        "The model {} tells no classes apart: everything that moves counts.",
+        "The model {} has no classes: anything that moves counts.",
         model.name
     )
 }

@@ -36,6 +36,9 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
 
 /// Most events within an hour, from two on; `at most once an hour` is a cool-down.
 pub(super) fn hourly_cap(r: &mut Reader<'_>) -> Option<u32> {
+    if r.take(&["@twice_an_hour"]).is_some() {
+        return Some(2);
+    }
     let found = r.find(&["@hourly_cap"])?;
     let most = found.value(0);
     let is_cap = most.fract() == 0.0 && (2.0..=3600.0).contains(&most);
@@ -101,9 +104,6 @@ pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f6
             "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
             quoted(&r.written(found.at))
         )));
-    }
-    if value == 0.0 {
-        r.assume("A confidence of 0 lets everything through.");
     }
     Ok(Some(value))
 }

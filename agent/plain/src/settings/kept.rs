@@ -49,23 +49,17 @@ fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
     if let Some(found) = r.take(&["@clip_from_to"]) {
         return Some((clip(found.value(0), found.value(1)), None));
     }
-    let (clip, assumed) = if let Some(found) = r.take(&["@clip_from"]) {
-        (
-            clip(found.value(0), usual.after_s),
-            "How long the clip goes on",
-        )
+    let (before_s, after_s, assumed) = if let Some(found) = r.take(&["@clip_from"]) {
+        (found.value(0), usual.after_s, "How long the clip goes on")
     } else if let Some(found) = r.take(&["@clip_of"]) {
         let before_s = usual.before_s.min(found.value(0) / 2.0);
-        (
-            clip(before_s, found.value(0) - before_s),
-            "When the clip begins",
-        )
+        (before_s, found.value(0) - before_s, "When the clip begins")
     } else {
         r.take(&["@clip"])?;
-        (usual, "How long the clip is")
+        (usual.before_s, usual.after_s, "How long the clip is")
     };
-    let (before, after) = (seconds(clip.before_s), seconds(clip.after_s));
+    let (before, after) = (seconds(before_s), seconds(after_s));
     let assumed =
         format!("{assumed} was not said: from {before} before to {after} after it began.");
-    Some((clip, Some(assumed)))
+    Some((clip(before_s, after_s), Some(assumed)))
 }

@@ -8,6 +8,8 @@ mod amounts;
 mod channels;
 mod kept;
 
+use std::collections::BTreeMap;
+
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{ClipSpec, RuleSpec, Severity};
 
@@ -25,7 +27,7 @@ const QUIET_AND_URGENT: &str = "You want no notifications, but an urgent event a
 const QUIET_AND_SENT: &str = "You want no notifications, but a channel is named. Say the whole request without one of the two.";
 
 /// Topic of a note: a correction of that topic removes the note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About {
     Channels,
     Clip,
@@ -57,7 +59,7 @@ pub(crate) struct Settings {
     /// Whether no channel notifies.
     pub(crate) quiet: bool,
     /// Notes on what is set, and on the place beside it.
-    pub(crate) notes: Vec<(About, Notes)>,
+    pub(crate) notes: BTreeMap<About, Notes>,
 }
 
 impl Settings {
@@ -71,7 +73,7 @@ impl Settings {
         let is_kept = r.take_all(&["@picture_kept"]);
         self.quiet = r.take_all(&["@no_notification"]);
         let is_sent;
-        (self.notify, is_sent) = self.keep(About::Channels, r, channels);
+        (self.notify, is_sent) = self.keep(About::Channels, r, |r| Ok(channels(r)))?;
         self.max_per_hour = hourly_cap(r);
         self.cooldown_s = cooldown(r);
         self.refuse_contradiction(is_sent)?;
@@ -97,31 +99,30 @@ impl Settings {
         r.slot = Slot::Wish;
         self.confidence = self.keep(About::Confidence, r, |r| confidence(r, true))?;
         r.slot = Slot::Time;
-        self.times = self.keep(About::Hours, r, hours::active_times);
+        self.times = self.keep(About::Hours, r, |r| Ok(hours::active_times(r)))?;
         Ok(hold.map(|found| found.at.start))
     }
 
-    /// Reads a part of a request, and keeps the notes on it.
-    pub(crate) fn keep<T>(
+    /// Reads a part of a request, and keeps the notes on it if it was said.
+    pub(crate) fn keep<T: Default + PartialEq>(
         &mut self,
         about: About,
         r: &mut Reader<'_>,
-        read: impl FnOnce(&mut Reader<'_>) -> T,
-    ) -> T {
+        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         let before = std::mem::take(&mut r.notes);
         let part = read(r);
         let notes = std::mem::replace(&mut r.notes, before);
-        if notes != Notes::default() {
-            self.notes.push((about, notes));
+        if part.as_ref().is_ok_and(|part| *part != T::default()) {
+            self.notes.insert(about, notes);
         }
         part
     }
 
     /// Moves the notes on what is set to those of the answer.
     pub(crate) fn tell(&mut self, notes: &mut Notes) {
-        std::mem::take(&mut self.notes)
-            .into_iter()
-            .for_each(|(_, of)| notes.extend(of));
+        let of = std::mem::take(&mut self.notes);
+        of.into_values().for_each(|of| notes.extend(of));
     }
 
     /// Reads the settings that a change names. `bare`: a share without a name is a confidence.
@@ -145,15 +146,6 @@ impl Settings {
     /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
     /// depends on the condition, and is left to the caller.
     pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Refusal> {
-        let has_hours = new.times.as_ref().is_some_and(|new| new.hours.is_some());
-        for (about, is_said) in [
-            (About::Channels, !new.notify.is_empty()),
-            (About::Clip, new.clip.is_some()),
-            (About::Confidence, new.confidence.is_some()),
-            (About::Hours, has_hours),
-        ] {
-            self.notes.retain(|(of, _)| !is_said || *of != about);
-        }
         self.notes.extend(new.notes.clone());
         self.confidence = new.confidence.or(self.confidence);
         self.cooldown_s = new.cooldown_s.or(self.cooldown_s);

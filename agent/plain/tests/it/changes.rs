@@ -230,6 +230,7 @@ fn what_people_say_to_a_watch_every_day_changes_it() {
         "change the hall watch to only tell me at night",
         "make the hall watch less sensitive: confidence 0.7",
         "the hall watch should also look for dogs",
+        "From now on the hall watch should look for dogs too, not only people. Leave the rest of it as it is.",
         "the hall watch should ignore cats",
         "change yard-traffic to cars and trucks",
         "change the hall watch so that it only alerts between 8 and 17",

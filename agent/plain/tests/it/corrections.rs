@@ -150,6 +150,14 @@ fn a_time_of_an_empty_place_is_how_long_it_is_empty() {
 }
 
 #[test]
+fn limit_is_added_once() {
+    let once = "and at most once an hour";
+    assert_eq!(rule(WAITS, &[once]).cooldown_s, 3600.0);
+    let again = corrected(WAITS, &[once, "and at most once a day"], &scene());
+    assert!(matches!(again, Answer::Unknown(_)), "{again:#?}");
+}
+
+#[test]
 fn a_time_for_what_only_counts_is_not_taken() {
     let text = "Count the cars on camera gate";
     let answer = corrected(text, &["make it 10 seconds"], &scene());

@@ -1,4 +1,4 @@
-//! What is looked up besides events: what is paused, commands, notes and costs.
+//! What is looked up besides events: what is paused, notes, costs and coverage.
 
 use jiff::ToSpan as _;
 use watchkeeper_plain::answer::{Answer, Look, Looked};
@@ -23,56 +23,39 @@ fn looked(text: &str, scene: &Scene) -> Looked {
 
 #[test]
 fn what_is_paused_lists_nothing_that_runs() {
-    for (text, wanted) in [
-        ("what is paused right now", Some(true)),
-        ("is anything paused?", Some(true)),
+    for (text, shown) in [
+        ("what is paused right now", Some(1)),
+        ("is anything paused?", Some(1)),
         ("which watches are running", None),
         ("which watches are there", None),
-        ("is the gate alarm paused?", None),
+        ("is the gate alarm paused?", Some(1)),
     ] {
-        let Look::Pipelines { paused, .. } = looked(text, &box_with_a_pause()).look else {
+        let Look::Pipelines(only) = looked(text, &box_with_a_pause()).look else {
             panic!("{text}");
         };
-        assert_eq!(paused, wanted, "{text}");
+        assert_eq!(only.map(|only| only.len()), shown, "{text}");
     }
 }
 
 #[test]
-fn commands_about_a_watch_are_looked_up_with_their_time() {
-    let answer = looked("was the gate alarm paused yesterday", &box_with_a_pause());
-    let Look::Commands {
-        pipelines,
-        from,
-        to,
-        ..
-    } = answer.look
-    else {
-        panic!("{answer:?}");
-    };
-    assert_eq!(pipelines.len(), 1, "{pipelines:?}");
-    assert!(from.is_some() && to.is_some());
-    for text in ["what did you change last", "what was changed yesterday"] {
-        let looked = looked(text, &box_with_a_pause()).look;
-        assert!(
-            matches!(looked, Look::Commands { .. }),
-            "{text}: {looked:?}"
-        );
-    }
-}
-
-#[test]
-fn what_was_paused_is_not_what_is_paused() {
+fn what_was_done_to_a_watch_is_in_the_audit_log() {
     for text in [
+        "was the gate alarm paused yesterday",
+        "what did you change last",
+        "what was changed yesterday",
         "what was paused",
         "when was everything paused",
         "when was the gate camera paused?",
         "what was deleted yesterday",
         "since when is the gate camera paused",
     ] {
-        let Look::Commands { pipelines, .. } = looked(text, &box_with_a_pause()).look else {
+        let Answer::Unknown(refused) = ask(text, &box_with_a_pause()) else {
             panic!("{text}");
         };
-        assert_eq!(pipelines, [], "{text}");
+        assert!(
+            refused.text.contains("watchkeeper audit"),
+            "{text}: {refused:?}"
+        );
     }
 }
 
@@ -151,7 +134,7 @@ fn a_list_of_what_is_paused_names_nothing_else() {
         "{said}"
     );
     let said = looked("what is paused", &with_pipelines(&["gate"])).text;
-    assert_eq!(said, "Nothing is paused.");
+    assert_eq!(said, "Nothing is paused there.");
 }
 
 #[test]
@@ -212,10 +195,11 @@ fn when_a_camera_was_watched_is_looked_up_with_its_time() {
         ("was the box blind today", None, "until now"),
     ] {
         let answer = looked(text, &box_with_a_pause());
-        let Look::Coverage { camera, .. } = answer.look else {
+        let Look::Coverage(wanted) = answer.look else {
             panic!("{text}: {answer:?}");
         };
-        assert_eq!(camera.as_ref().map(|id| id.as_str()), on, "{text}");
+        let camera = wanted.camera.as_ref().map(|id| id.as_str());
+        assert_eq!(camera, on, "{text}");
         assert!(answer.text.contains(time), "{text}: {}", answer.text);
     }
 }
@@ -286,11 +270,21 @@ fn several_watches_of_one_camera_may_all_be_meant() {
     second.spec.id = "gate-second".parse().unwrap();
     second.name = "Second".to_owned();
     scene.pipelines.push(second);
-    for (text, all) in [("pause the gate camera", 2), ("resume the camera", 3)] {
+    for (text, all) in [("pause the gate camera", 2), ("pause the camera", 3)] {
         let question = question_in(text, &scene);
         assert!(question.choices.contains(&"all".to_owned()), "{text}");
         let proposal = proposal_in(&question.answered("all"), &scene);
         assert_eq!(proposal.changes.len(), all, "{text}");
+    }
+    for (text, said) in [
+        ("resume the gate camera", "Nothing is paused there."),
+        (
+            "turn off the yard camera",
+            "There is nothing to stop there.",
+        ),
+    ] {
+        let refused = question_in(text, &scene).text;
+        assert!(refused.starts_with(said), "{text}: {refused}");
     }
 }
 

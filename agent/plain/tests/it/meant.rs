@@ -77,7 +77,7 @@ fn what_is_free_or_occupied_is_said_of_anything_where_the_model_tells_no_classes
             proposal
                 .assumed
                 .iter()
-                .any(|a| a.contains("no classes apart")),
+                .any(|a| a.contains("has no classes")),
             "{proposal:#?}"
         );
     }

@@ -65,19 +65,30 @@ fn a_number_is_one_of_objects_only_before_what_is_counted() {
 }
 
 #[test]
-fn days_and_hours_that_are_left_out_are_refused() {
-    for said in [
-        "but not on weekends",
-        "and not on weekends",
-        "on all days but monday",
-        "every day except sundays",
-        "except on sundays",
-        "except on sundays between 8 am and 10 am",
-        "between 8 am and 5 pm, but not on sundays",
-        "between 8 am and 5 pm, but not between 12:00 and 13:00",
+fn days_that_are_left_out_are_those_of_the_whole_week() {
+    let text = "Tell me when a person is seen on camera gate";
+    const WORKDAYS: &str = "Mon,Tue,Wed,Thu,Fri 00:00-00:00";
+    const BUT_SUNDAYS: &str = "Mon,Tue,Wed,Thu,Fri,Sat 00:00-00:00";
+    for (said, wanted) in [
+        ("but not on weekends", WORKDAYS),
+        ("except on saturdays and sundays", WORKDAYS),
+        ("every day except sundays", BUT_SUNDAYS),
+        ("any day but sunday", BUT_SUNDAYS),
+        (
+            "between 8 am and 5 pm, but not on sundays",
+            "Mon,Tue,Wed,Thu,Fri,Sat 08:00-17:00",
+        ),
+        ("unless it is at night", " 06:00-22:00"),
+        ("but at night only", " 22:00-06:00"),
     ] {
-        let text = format!("Tell me when a person is seen on camera gate {said}");
-        assert!(!not_taken(&text).is_empty(), "{text}");
+        assert_eq!(schedules(&format!("{text} {said}")), [wanted], "{said}");
+    }
+    for said in [
+        "except on sundays between 8 am and 10 am",
+        "between 8 am and 5 pm, but not between 12:00 and 13:00",
+        "on weekdays except monday",
+    ] {
+        assert!(!not_taken(&format!("{text} {said}")).is_empty(), "{said}");
     }
     let weekends = "Tell me when a person is seen on camera gate but only on weekends";
     assert_eq!(schedules(weekends), ["Sat,Sun 00:00-00:00"]);

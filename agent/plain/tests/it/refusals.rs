@@ -203,6 +203,8 @@ fn refusal_names_the_remedy_for_the_word_that_was_not_read() {
             "don't send anything to security any more",
             "no notifications",
         ),
+        ("cancel the last job", "watchkeeper job cancel"),
+        ("cancel all jobs", "watchkeeper job cancel"),
         ("never mind the dock", "before you say yes"),
         ("don't pause the dock", "before you say yes"),
     ] {

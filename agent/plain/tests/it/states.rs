@@ -60,14 +60,9 @@ fn the_state_of_a_watch_is_looked_up() {
         let Answer::Look(looked) = ask(text, &box_with_watches()) else {
             panic!("{text}");
         };
-        let Look::Pipelines {
-            camera: Some(camera),
-            ..
-        } = looked.look
-        else {
-            panic!("{text}: {looked:?}");
-        };
-        assert_eq!(camera.as_str(), "gate", "{text}");
+        let scene = box_with_watches();
+        let gate = vec![scene.pipelines[0].spec.id.clone()];
+        assert_eq!(looked.look, Look::Pipelines(Some(gate)), "{text}");
     }
 }
 
@@ -105,11 +100,8 @@ fn what_was_done_to_a_watch_is_in_the_audit() {
         "has the gate alarm been paused this week",
         "which watches were running last night",
     ] {
-        let Answer::Look(looked) = ask(text, &box_with_watches()) else {
-            panic!("{text}");
-        };
-        assert!(matches!(looked.look, Look::Commands { .. }), "{text}");
-        assert!(looked.text.contains("watchkeeper audit"), "{}", looked.text);
+        let refused = refusal(text, &box_with_watches());
+        assert!(refused.text.contains("watchkeeper audit"), "{refused:?}");
     }
     for text in [
         "did the gate alarm see a car today",
@@ -385,17 +377,6 @@ fn what_is_joined_to_a_day_that_is_left_out_is_no_day_that_stays() {
 }
 
 #[test]
-fn a_calmer_watch_has_no_lower_confidence() {
-    for text in [
-        "make the gate alarm less sensitive, confidence 1%",
-        "make the gate alarm more sensitive, confidence 99%",
-    ] {
-        let answer = ask(text, &box_with_watches());
-        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
-    }
-}
-
-#[test]
 fn all_but_the_only_watch_is_nothing_else() {
     let said = format!(
         "{:?}",
@@ -404,7 +385,7 @@ fn all_but_the_only_watch_is_nothing_else() {
             &with_pipelines(&["gate"])
         )
     );
-    assert!(said.contains("nothing else to delete"), "{said}");
+    assert!(said.contains("nothing to delete"), "{said}");
 }
 
 #[test]
