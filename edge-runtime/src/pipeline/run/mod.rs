@@ -465,7 +465,7 @@ impl Run {
         tracked
             .chain(read.map(|(slot, _)| *slot))
             .filter_map(|slot| self.execution.detections(slot))
-            .any(|detections| detections.boxes.iter().any(|d| !d.is_held()))
+            .any(|detections| detections.boxes.iter().any(|d| !d.held))
     }
 
     fn update_counts(&mut self) {

@@ -121,7 +121,7 @@ impl Visits {
         for d in inside {
             let object = d.track.and_then(|track| self.objects.object(track));
             if let (Some(object), Some(track)) = (object, d.track) {
-                self.see(object, track, d.is_held(), time_s);
+                self.see(object, track, d.held, time_s);
             }
         }
         for stay in &mut self.open {
