@@ -165,7 +165,7 @@ impl Run {
             is_live: false,
             results,
             stages: StageTimes::default(),
-            overlays: plan.compiled.overlays(),
+            overlays: [plan.compiled.overlays(), plan.compiled.filter_zones()].concat(),
             size: None,
             warnings,
             watched,
