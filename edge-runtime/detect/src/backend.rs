@@ -38,8 +38,7 @@ pub enum BackendChoice {
 }
 
 impl BackendChoice {
-    /// Values of the configuration key.
-    pub const NAMES: [&str; 4] = ["auto", "rten", "ort", "trt"];
+    const ALL: [Self; 4] = [Self::Auto, Self::Rten, Self::Ort, Self::Trt];
 
     /// The back ends among which a measurement chooses.
     pub const MEASURED: [Self; 2] = [Self::Ort, Self::Rten];
@@ -73,15 +72,17 @@ impl FromStr for BackendChoice {
     type Err = UnknownBackend;
 
     fn from_str(text: &str) -> Result<Self, UnknownBackend> {
-        let all = [Self::Auto, Self::Rten, Self::Ort, Self::Trt];
-        let found = all.into_iter().find(|choice| choice.name() == text);
+        let found = Self::ALL.into_iter().find(|choice| choice.name() == text);
         found.ok_or_else(|| UnknownBackend(text.to_owned()))
     }
 }
 
 /// The configured back end does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no back end `{0}`, allowed: auto, rten, ort, trt")]
+#[error(
+    "no back end `{0}`, allowed: {names}",
+    names = BackendChoice::ALL.map(BackendChoice::name).join(", ")
+)]
 pub struct UnknownBackend(String);
 
 /// Bound of the default number of threads. With YOLOX-nano on rten a second thread saves a third of

@@ -57,11 +57,6 @@ impl Detection {
             extra: None,
         }
     }
-
-    /// Whether this box is held, see [`Self::held`].
-    pub fn is_held(&self) -> bool {
-        self.held
-    }
 }
 
 /// Identity of one detection.
@@ -286,7 +281,7 @@ impl Detections {
 
     /// Whether there are boxes and all are held.
     pub fn is_held(&self) -> bool {
-        !self.boxes.is_empty() && self.boxes.iter().all(Detection::is_held)
+        !self.boxes.is_empty() && self.boxes.iter().all(|d| d.held)
     }
 }
 

@@ -154,11 +154,13 @@ impl BBox {
 
     /// The part inside a picture of this size.
     pub fn clip(&self, width: f64, height: f64) -> Self {
+        // `clamp` panics if its upper bound is negative or NaN.
+        let within = |n: f64, size: f64| n.clamp(0.0, size.max(0.0));
         Self {
-            x1: self.x1.clamp(0.0, width),
-            y1: self.y1.clamp(0.0, height),
-            x2: self.x2.clamp(0.0, width),
-            y2: self.y2.clamp(0.0, height),
+            x1: within(self.x1, width),
+            y1: within(self.y1, height),
+            x2: within(self.x2, width),
+            y2: within(self.y2, height),
         }
     }
 
@@ -264,6 +266,14 @@ mod tests {
         let nowhere = BBox::new(f64::NAN, f64::NAN, f64::NAN, f64::NAN);
         assert_eq!(a.union(&nowhere), a);
         assert_eq!(nowhere.union(&a), a);
+    }
+
+    #[test]
+    fn clip_to_a_size_that_is_no_size_does_not_panic() {
+        let bbox = BBox::new(1.0, 2.0, f64::NAN, 4.0);
+        let clipped = bbox.clip(-1.0, 3.0);
+        assert_eq!([clipped.x1, clipped.y1, clipped.y2], [0.0, 2.0, 3.0]);
+        assert!(clipped.x2.is_nan() && bbox.clip(f64::NAN, 3.0).x1 <= 0.0);
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! - A report is about the annotated object that its track was on in most frames within
 //!   [`NEAR_S`]. It is true if that object crosses the line in its direction within [`NEAR_S`]. One
 //!   true crossing makes one report true.
-//! - Where the annotation can't tell, a report is ignored: its object is left out there, or its
-//!   annotation begins or ends on the line within [`NEAR_S`].
+//! - Where the annotation can't tell, a report is ignored: its object is left out there, its
+//!   annotation begins or ends on the line within [`NEAR_S`], or its track is in an unlabelled
+//!   region (KITTI's `DontCare`).
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ use super::files::{Frames, Info, Tracked, Truth};
 const NEAR_S: f64 = 2.0;
 /// Least overlap of the box of a track and the annotated one.
 const SAME: f64 = 0.3;
+/// Least share of a track's box in unlabelled regions, as TrackEval ignores boxes of KITTI.
+const UNLABELLED: f64 = 0.5;
 /// Half of the dead band, in extents of the box across the line.
 const BAND: f64 = 0.1;
 /// Class of targets in `gt.txt`.
@@ -75,6 +78,8 @@ pub struct Finding {
 pub struct Annotated<'a> {
     /// Boxes of each object, by frame.
     objects: BTreeMap<i64, BTreeMap<usize, Truth>>,
+    /// Unlabelled regions, by frame.
+    regions: Frames<BBox>,
     tracks: &'a Frames<Tracked>,
     /// [`NEAR_S`] in frames.
     near: usize,
@@ -99,15 +104,20 @@ pub fn lines(info: &Info) -> Vec<NamedLine> {
 impl<'a> Annotated<'a> {
     pub fn new(truth: &Frames<Truth>, tracks: &'a Frames<Tracked>, fps: f64) -> Self {
         let mut objects: BTreeMap<i64, BTreeMap<usize, Truth>> = BTreeMap::new();
+        // An unlabelled region has no identity.
         for (frame, boxes) in truth.iter().enumerate() {
-            // An unlabelled region has no identity.
             for t in boxes.iter().filter(|t| t.id >= 0) {
                 objects.entry(t.id).or_default().insert(frame, *t);
             }
         }
+        let regions = truth.iter().map(|boxes| {
+            let regions = boxes.iter().filter(|t| t.id < 0);
+            regions.map(|t| t.bbox).collect()
+        });
         let near = (NEAR_S * fps) as usize;
         Self {
             objects,
+            regions: regions.collect(),
             tracks,
             near,
         }
@@ -159,6 +169,7 @@ impl<'a> Annotated<'a> {
             let label = match (crossed, object.and_then(|id| self.objects.get(&id))) {
                 (Some(crossed), _) if crossed.is_target => Label::True,
                 (Some(_), _) => Label::Ignored,
+                (None, None) if self.is_unlabelled(report) => Label::Ignored,
                 (None, None) => Label::Ghost,
                 (None, Some(path)) if self.is_unsure(report.frame, path, line) => Label::Ignored,
                 (None, Some(_)) => Label::Wrong,
@@ -172,17 +183,34 @@ impl<'a> Annotated<'a> {
         reports.map(finding).collect()
     }
 
+    /// The boxes of a report's track within [`NEAR_S`], with their frames.
+    fn boxes(&self, report: &Reported) -> impl Iterator<Item = (usize, BBox)> {
+        let first = report.frame.saturating_sub(self.near);
+        let frames = first..=report.frame + self.near;
+        frames.filter_map(move |frame| {
+            let mut boxes = self.tracks.get(frame)?.iter();
+            let own = boxes.find(|t| t.id == report.track)?;
+            Some((frame, own.bbox))
+        })
+    }
+
+    /// Whether a report's track is in unlabelled regions in most frames.
+    fn is_unlabelled(&self, report: &Reported) -> bool {
+        let is_in = |(frame, bbox): (usize, BBox)| {
+            let regions = self.regions.get(frame).into_iter().flatten();
+            let covered: f64 = regions.map(|region| region.common_area(&bbox)).sum();
+            covered > UNLABELLED * bbox.area()
+        };
+        let inside: Vec<bool> = self.boxes(report).map(is_in).collect();
+        2 * inside.iter().filter(|is_in| **is_in).count() > inside.len()
+    }
+
     /// The object that a report is about.
     fn object(&self, report: &Reported) -> Option<i64> {
         let mut frames: BTreeMap<i64, usize> = BTreeMap::new();
-        let first = report.frame.saturating_sub(self.near);
-        for frame in first..=report.frame + self.near {
-            let mut boxes = self.tracks.get(frame).into_iter().flatten();
-            let Some(own) = boxes.find(|t| t.id == report.track) else {
-                continue;
-            };
+        for (frame, own) in self.boxes(report) {
             let there = |(id, path): (&i64, &BTreeMap<usize, Truth>)| {
-                Some((path.get(&frame)?.bbox.iou(&own.bbox), *id))
+                Some((path.get(&frame)?.bbox.iou(&own), *id))
             };
             let best = self.objects.iter().filter_map(there);
             let best = best.max_by(|a, b| a.0.total_cmp(&b.0));
@@ -377,6 +405,19 @@ mod tests {
         };
         let tracks = vec![vec![far]; truth.len()];
         assert_eq!(labels(&truth, &tracks, &[report(true, 5)]), [Label::Ghost]);
+    }
+
+    #[test]
+    fn report_in_an_unlabelled_region_is_ignored() {
+        let mut truth = walk(&THROUGH);
+        let tracks = tracked(&truth);
+        for boxes in &mut truth {
+            boxes[0].id = -1;
+        }
+        assert_eq!(
+            labels(&truth, &tracks, &[report(true, 5)]),
+            [Label::Ignored]
+        );
     }
 
     #[test]

@@ -291,13 +291,13 @@ running mean of the score by frame, where a frame without the object has 0, over
 How well this separates true from wrong crossings: `tests/tools/evidence/run SEQUENCES` counts at 13
 lines through each of 17 annotated sequences (MOT15, MOT17, KITTI; 2,127 true crossings) from their
 published detections, labels each event, and plots the verdicts. Of the true events 91 % are
-`record` or `act`, 76 % `act`; of the 173 wrong ones 40 % are `record` or `act`, 23 % `act`. The
-area under the ROC curve is 0.85. By `detector_score` or `track_age` alone it is 0.70, by each other
-observation 0.47 to 0.65. Four limits:
+`record` or `act`, 76 % `act`; of the 147 wrong ones 41 % are `record` or `act`, 22 % `act`. The
+area under the ROC curve is 0.85. By `motion_agreement` alone it is 0.69, by each other observation
+0.51 to 0.67. Four limits:
 
 - The weights were chosen on these events, and on crossings only. 13 lines through one picture are
   not independent.
-- 67 of the wrong events are where nobody is annotated, and may be none. No observation that was
+- 41 of the wrong events are where nobody is annotated, and may be none. No observation that was
   tried moves the rest below: [counting.md](counting.md#evidence-of-crossings).
 - Events of which the annotation can't tell are left out, such as those of objects whose annotation
   begins or ends on the line.

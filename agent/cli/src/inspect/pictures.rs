@@ -29,7 +29,8 @@ pub(super) fn check_bounds(
     let Some(size) = size else {
         return;
     };
-    for warning in deploy::outside(&plan.compiled.overlays(), size) {
+    let places = [plan.compiled.overlays(), plan.compiled.filter_zones()].concat();
+    for warning in deploy::outside(&places, size) {
         let key = format!("pipelines.{}.workflow", spec.id);
         match warning.kind {
             WarningKind::OutsidePicture => {

@@ -254,6 +254,12 @@ fn build(
     };
     plan::unique_names(&watch).map_err(|e| Failure::input(e.to_string()))?;
     plan::plain_classes(&watch).map_err(|e| Failure::input(e.to_string()))?;
+    notes.extend(plan::lines_beside_regions(&watch).map(|name| {
+        format!(
+            "line {name:?} is in no --region, so it counts few objects or none; extend a region \
+             to both sides of the line"
+        )
+    }));
     if name == MOTION {
         if watch.tiles.is_some() {
             return Err(Failure::input(

@@ -256,7 +256,11 @@ impl MotionDetector {
                 });
             }
         }
-        out.sort_by(|a, b| b.score.total_cmp(&a.score));
+        out.sort_unstable_by(|a, b| {
+            let by_score = b.score.total_cmp(&a.score);
+            let by_column = by_score.then(a.bbox.x1.total_cmp(&b.bbox.x1));
+            by_column.then(a.bbox.y1.total_cmp(&b.bbox.y1))
+        });
         out.truncate(params.max_detections);
     }
 }

@@ -30,8 +30,10 @@ const MIN_TRAVEL: f32 = 0.2;
 const MIN_TRAVEL_CELLS: f32 = 3.0;
 /// Distance from the first place as a share of the path: a swaying object returns.
 const MIN_STRAIGHTNESS: f32 = 0.5;
-/// Frames in which an object must be seen before it is reported.
+/// Frames in which an object must be seen before it is reported; or seconds from the first to the
+/// last, which two frames take at 13 frames a second or fewer.
 const MIN_HITS: u32 = 3;
+const MIN_AGE_S: f32 = 0.075;
 /// Gains of an alpha-beta filter (Kalata, 1984) for position and velocity.
 const ALPHA: f32 = 0.7;
 const BETA: f32 = 0.3;
@@ -153,8 +155,8 @@ impl Object {
         let far = MIN_TRAVEL * size(&self.edges).sqrt().max(MIN_TRAVEL_CELLS / MIN_TRAVEL);
         let straight = gone >= far && gone >= MIN_STRAIGHTNESS * self.path;
         let stayed = iou(&self.birth, &self.edges);
-        self.proven |=
-            !self.ghost && self.hits >= MIN_HITS && straight && stayed < MAX_START_OVERLAP;
+        let is_lasting = self.hits >= MIN_HITS || self.age >= MIN_AGE_S;
+        self.proven |= !self.ghost && is_lasting && straight && stayed < MAX_START_OVERLAP;
         self.travelled |= self.proven && straight && stayed < MAX_HOME_OVERLAP;
     }
 }

@@ -186,6 +186,16 @@ fn moving_square_is_one_box_around_it() {
 }
 
 #[test]
+fn object_seen_in_two_rare_frames_outlasts_a_missed_one() {
+    let mut s = Scene::new(320, 180);
+    s.rest(10);
+    s.show(&[solid(40, 60, 40, 40, 180.0)]);
+    s.show(&[solid(70, 60, 40, 40, 180.0)]);
+    s.rest(1);
+    assert_eq!(s.show(&[solid(130, 60, 40, 40, 180.0)]).len(), 1);
+}
+
+#[test]
 fn padded_rows_and_odd_sizes_change_nothing() {
     let mut s = Scene::new(321, 181);
     s.padding = 37;

@@ -90,7 +90,7 @@ impl<'a> Boxes<'a> {
 
     /// Returns whether no detector ran on this frame for any of these boxes; true without boxes.
     pub(super) fn is_held(self) -> bool {
-        self.boxes.iter().all(Detection::is_held)
+        self.boxes.iter().all(|d| d.held)
     }
 
     fn of_rank(self, rank: usize) -> Option<&'a Detection> {

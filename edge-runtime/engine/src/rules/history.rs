@@ -219,7 +219,7 @@ impl History {
         let Some(track) = d.track.filter(|t| t.0 >= 0) else {
             return;
         };
-        if d.is_held() {
+        if d.held {
             if let Some(record) = self.tracks.touch(track) {
                 record.frame = self.frame;
             }

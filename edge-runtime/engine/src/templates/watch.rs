@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use watchkeeper_vision::geometry::Point;
 pub use watchkeeper_vision::tiles::Tiles;
 
 use super::drawing;
@@ -21,6 +22,8 @@ pub const CONFIDENCE: f64 = 0.1;
 pub const MOTION: &str = "motion";
 /// Name of the step that drops what lies in no region.
 const REGION: &str = "region";
+/// Points of a line at which [`lines_beside_regions`] looks.
+const POINTS_OF_LINE: u32 = 200;
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
 pub const IOU: f64 = 0.45;
 
@@ -82,6 +85,27 @@ pub fn plain_classes(watch: &Watch) -> Result<(), InvalidClass> {
         Some(class) => Err(InvalidClass(class.clone())),
         None => Ok(()),
     }
+}
+
+/// Names of the lines that have no part in a region of interest.
+pub fn lines_beside_regions(watch: &Watch) -> impl Iterator<Item = &str> {
+    let regions = watch.regions.iter().map(|InterestRegion(corners)| {
+        let corners = corners.iter().map(|[x, y]| Point::new(*x, *y));
+        corners.collect::<Vec<_>>()
+    });
+    let regions: Vec<_> = regions.collect();
+    let beside = watch.lines.iter().filter(move |line| {
+        let mut points = (0..=POINTS_OF_LINE).map(|n| point_on(line, n));
+        !regions.is_empty() && !points.any(|point| regions.iter().any(|r| point.is_inside(r)))
+    });
+    beside.map(|line| line.name.as_str())
+}
+
+/// Point `n` of [`POINTS_OF_LINE`] from the start of a line to its end.
+fn point_on(line: &NamedLine, n: u32) -> Point {
+    let share = f64::from(n) / f64::from(POINTS_OF_LINE);
+    let [x, y] = [0, 1].map(|i| line.from[i] + share * (line.to[i] - line.from[i]));
+    Point::new(x, y)
 }
 
 /// Builds the workflow: detect, track, count at each line, time in each zone, draw.
@@ -323,6 +347,16 @@ mod tests {
             built["steps"][2]["detections"],
             json!("$steps.region.predictions")
         );
+    }
+
+    #[test]
+    fn line_without_a_part_in_a_region_is_beside_it() {
+        let mut watch = watch(&["below:0,50,100,50", "border:0,40,100,40"], &[], &[]);
+        watch.lines.push("through:10,0,10,100".parse().unwrap());
+        assert_eq!(lines_beside_regions(&watch).count(), 0);
+        watch.regions = vec!["0,0,100,0,100,40,0,40".parse().unwrap()];
+        let beside: Vec<_> = lines_beside_regions(&watch).collect();
+        assert_eq!(beside, ["below", "border"]);
     }
 
     #[test]

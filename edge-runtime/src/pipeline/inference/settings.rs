@@ -20,7 +20,7 @@ const PROVIDERS: &str = "libonnxruntime_providers_";
 /// Settings of inference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelSettings {
-    /// One of [`BackendChoice::NAMES`].
+    /// Name of a [`BackendChoice`].
     backend: String,
     /// Whether `auto` serves with the back end that loads fastest, and changes it later.
     #[serde(default)]

@@ -165,7 +165,7 @@ impl Run {
             is_live: false,
             results,
             stages: StageTimes::default(),
-            overlays: plan.compiled.overlays(),
+            overlays: [plan.compiled.overlays(), plan.compiled.filter_zones()].concat(),
             size: None,
             warnings,
             watched,
@@ -465,7 +465,7 @@ impl Run {
         tracked
             .chain(read.map(|(slot, _)| *slot))
             .filter_map(|slot| self.execution.detections(slot))
-            .any(|detections| detections.boxes.iter().any(|d| !d.is_held()))
+            .any(|detections| detections.boxes.iter().any(|d| !d.held))
     }
 
     fn update_counts(&mut self) {

@@ -191,7 +191,7 @@ impl CrossingCounter {
             let (Some(object), Some(sight)) = (*object, sight) else {
                 continue;
             };
-            if d.is_held() {
+            if d.held {
                 if let Some(path) = self.paths.touch(object) {
                     path.hold(time_s);
                 }

@@ -95,7 +95,7 @@ impl Succession {
                     seen.object = ObjectId(self.last_object);
                     seen.is_succeeded = false;
                 }
-                if d.is_held() {
+                if d.held {
                     seen.hold(time_s);
                 } else {
                     seen.advance(&d.bbox, time_s);

@@ -6,6 +6,7 @@
 //!   the last sight.
 //! - A stay counts as a visit once it has lasted the least dwell time, or at its first sight where
 //!   frames are rarer than that. A shorter one is a stray box.
+//! - A track is the first of at most one open stay.
 //! - Frames that no detector looked at keep a stay open and add nothing.
 //! - At most [`MAX_OPEN`] stays are open; further objects are ignored and counted. At most
 //!   [`MAX_LISTED`] visits are listed; the oldest are dropped.
@@ -121,7 +122,7 @@ impl Visits {
         for d in inside {
             let object = d.track.and_then(|track| self.objects.object(track));
             if let (Some(object), Some(track)) = (object, d.track) {
-                self.see(object, track, d.is_held(), time_s);
+                self.see(object, track, d.held, time_s);
             }
         }
         for stay in &mut self.open {
@@ -134,7 +135,12 @@ impl Visits {
     }
 
     fn see(&mut self, object: ObjectId, track: TrackId, is_held: bool, time_s: f64) {
-        if let Some(stay) = self.open.iter_mut().find(|s| s.object == object) {
+        let open = self.open.iter();
+        // A track that is back beside its successor keeps its stay; the successor begins another.
+        let own = (open.clone().position(|s| s.object == object))
+            .or_else(|| open.clone().position(|s| s.first_track == track));
+        if let Some(stay) = own.and_then(|n| self.open.get_mut(n)) {
+            stay.object = object;
             stay.kept_s = stay.kept_s.max(time_s);
             if !is_held {
                 stay.last_s = stay.last_s.max(time_s);
@@ -238,6 +244,23 @@ mod tests {
 
     fn observe(v: &mut Visits, frame: &Detections, time_s: f64) {
         v.observe(frame.boxes.iter(), frame.boxes.iter(), time_s);
+    }
+
+    #[test]
+    fn track_beside_its_successor_keeps_its_visit() {
+        let mut v = Visits::default();
+        let at = |track, x: f64| (track, BBox::new(x, 0.0, x + 40.0, 80.0));
+        let alone = |track| tracked(&[at(track, 0.0)]);
+        let both = tracked(&[at(1, 30.0), at(2, 4.0)]);
+        let frames = [vec![alone(1); 8], vec![alone(2); 4], vec![both; 12]].concat();
+        for (n, frame) in frames.iter().enumerate() {
+            observe(&mut v, frame, n as f64 / 10.0);
+            let mut first: Vec<_> = v.open().iter().map(|stay| stay.first_track).collect();
+            first.dedup();
+            assert_eq!(first.len(), v.open().len());
+        }
+        let seen: Vec<_> = v.summary().visits.iter().map(|v| v.track.0).collect();
+        assert_eq!(seen, [1, 2]);
     }
 
     #[test]

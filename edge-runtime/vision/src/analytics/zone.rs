@@ -150,7 +150,7 @@ impl TimeInZone {
                     inside.since_s -= inside.seen_s - time_s;
                     inside.seen_s = time_s;
                 }
-                if !detection.is_held() {
+                if !detection.held {
                     inside.seen_s = time_s;
                 }
                 Some(inside.seen_s - inside.since_s)

@@ -40,26 +40,26 @@ const CORRELATED_SIGHTS: u32 = 6;
 /// overlap over the first threshold, and no rival over the second one times as much, because a
 /// wrong pair is worse than none.
 const CAMERA_BUFFER: f64 = 0.3;
-const CAMERA_OVERLAP: f64 = 0.3;
+const MIN_CAMERA_IOU: f64 = 0.3;
 const CAMERA_RIVAL: f64 = 0.6;
 /// Share of the activation from which an unassigned box begins a track.
 const TENTATIVE: f64 = 0.5;
 /// Seconds in sight, times the scores, after which an unreported track may be missed in a frame.
-const FORGIVEN_S: f64 = 0.1;
+const MISS_ALLOWED_S: f64 = 0.1;
 /// Factor on the similarity of a box of another class. Detectors confuse vans and trucks, and a
 /// rider covers the bicycle.
 const OTHER_CLASS: f64 = 0.5;
 /// Lowest overlap of a held box with its track's last box.
-const HELD_OVERLAP: f64 = 0.5;
+const MIN_HELD_IOU: f64 = 0.5;
 /// Frames in which a track may be missed at any frame rate, because a pipeline may look rarely.
-const ALWAYS_FORGIVEN: u32 = 2;
+const MIN_BUFFER_FRAMES: u32 = 2;
 const USUAL_FPS: f64 = 30.0;
 /// Deviation from the usual interval, in intervals, beyond which a step is unusual.
 const UNUSUAL_INTERVALS: f64 = 0.5;
 /// Longest prediction in seconds.
-const LONGEST_STEP_S: f64 = 3600.0;
+const MAX_STEP_S: f64 = 3600.0;
 /// Coordinates beyond this are invalid.
-const FARTHEST: f64 = 1e7;
+const MAX_COORDINATE: f64 = 1e7;
 /// Tolerance for rounding of added times.
 const INSTANT_S: f64 = 1e-6;
 
@@ -231,30 +231,30 @@ impl Tracker {
 
     /// Like [`update`](Self::update), but returns only the track of each box, without copying.
     pub fn identify(&mut self, detections: &Detections, time_s: Option<f64>) -> &[Option<TrackId>] {
-        let (dt, is_usual) = self.step(time_s);
+        let (dt, is_usual) = self.advance_clock(time_s);
         self.ids.clear();
         self.ids.resize(detections.boxes.len(), None);
-        self.take(&detections.boxes);
+        self.read_boxes(&detections.boxes);
         if detections.is_held() {
-            self.hand_back_held();
+            self.assign_held_boxes();
         } else {
-            self.advance(dt);
+            self.predict(dt);
             // After an unusual step, all deviate by the error of its time.
             if is_usual {
-                self.follow_the_camera();
+                self.compensate_camera_motion();
             }
-            self.give_boxes(|track| track.id.is_some());
-            self.give_boxes(|track| track.id.is_none());
-            self.see(dt);
-            self.begin(dt);
-            self.give_up();
+            self.associate(|track| track.id.is_some());
+            self.associate(|track| track.id.is_none());
+            self.update_tracks(dt);
+            self.start_tracks(dt);
+            self.drop_lost_tracks();
         }
         &self.ids
     }
 
     /// Seconds to this frame, and whether they are about the usual interval; drops all tracks after
     /// a gap.
-    fn step(&mut self, time_s: Option<f64>) -> (f64, bool) {
+    fn advance_clock(&mut self, time_s: Option<f64>) -> (f64, bool) {
         let fps = self.config.frame_rate;
         let nominal = if fps.is_finite() && fps > 0.0 {
             1.0 / fps
@@ -262,7 +262,7 @@ impl Tracker {
             1.0 / USUAL_FPS
         };
         let Some(passed) = time_s.and_then(|t| self.cadence.next(t)) else {
-            return (nominal.min(LONGEST_STEP_S), true);
+            return (nominal.min(MAX_STEP_S), true);
         };
         if passed.is_late() && passed.seconds > self.config.buffer_s {
             self.tracks.clear();
@@ -273,16 +273,16 @@ impl Tracker {
             self.cadence.usual_s().unwrap_or(nominal)
         };
         let is_usual = (passed.intervals - 1.0).abs() <= UNUSUAL_INTERVALS;
-        (dt.min(LONGEST_STEP_S), is_usual)
+        (dt.min(MAX_STEP_S), is_usual)
     }
 
-    fn take(&mut self, boxes: &[Detection]) {
+    fn read_boxes(&mut self, boxes: &[Detection]) {
         let weight = ACTIVATION / self.config.activation;
         let weight = if weight > 0.0 { weight } else { f64::MAX };
         self.seen.clear();
         let is_mixed = has_mixed_group(boxes);
         for (index, d) in boxes.iter().enumerate() {
-            if is_followable(d) && !(is_mixed && is_covered(boxes, index)) {
+            if is_valid(d) && !(is_mixed && is_covered(boxes, index)) {
                 let class_id = group_id(d);
                 let score = if is_mixed {
                     group_score(boxes, d)
@@ -302,7 +302,7 @@ impl Tracker {
         }
     }
 
-    fn advance(&mut self, dt: f64) {
+    fn predict(&mut self, dt: f64) {
         self.clock_s += dt;
         for track in &mut self.tracks {
             if track.missed > 0 {
@@ -315,7 +315,7 @@ impl Tracker {
     }
 
     /// Shifts predictions by the camera motion.
-    fn follow_the_camera(&mut self) {
+    fn compensate_camera_motion(&mut self) {
         self.common.clear();
         for track in &self.tracks {
             // Seen in the previous frame; this one is not matched yet.
@@ -337,7 +337,7 @@ impl Tracker {
     }
 
     /// Assigns unassigned boxes to the tracks that `meant` selects.
-    fn give_boxes(&mut self, meant: impl Fn(&Track) -> bool) {
+    fn associate(&mut self, meant: impl Fn(&Track) -> bool) {
         self.rows.clear();
         let tracks = self.tracks.iter().enumerate();
         self.rows
@@ -366,7 +366,7 @@ impl Tracker {
     }
 
     /// Corrects tracks by their boxes, and reports them.
-    fn see(&mut self, dt: f64) {
+    fn update_tracks(&mut self, dt: f64) {
         for seen in &self.seen {
             let Some(track) = seen.track.and_then(|t| self.tracks.get_mut(t)) else {
                 continue;
@@ -394,7 +394,7 @@ impl Tracker {
 
     /// Begins a track with each unassigned box. The good ones of the first frame are reported at
     /// once: such objects did not just appear, and a single picture would have no tracks otherwise.
-    fn begin(&mut self, dt: f64) {
+    fn start_tracks(&mut self, dt: f64) {
         self.common.clear();
         for track in &self.tracks {
             if track.missed == 0 && track.sights > SETTLED_SIGHTS {
@@ -430,20 +430,20 @@ impl Tracker {
     }
 
     /// Drops tracks out of sight: reported ones after `buffer_s`, others at once or a frame later.
-    fn give_up(&mut self) {
+    fn drop_lost_tracks(&mut self) {
         let is_timed = self.config.confirm_s > 0.0;
         let oldest = self.clock_s - self.config.buffer_s - INSTANT_S;
         self.tracks.retain(|t| match t.id {
-            Some(_) => t.missed <= ALWAYS_FORGIVEN || t.last_s >= oldest,
-            None if is_timed && t.seen_s + INSTANT_S >= FORGIVEN_S => t.missed <= 1,
+            Some(_) => t.missed <= MIN_BUFFER_FRAMES || t.last_s >= oldest,
+            None if is_timed && t.seen_s + INSTANT_S >= MISS_ALLOWED_S => t.missed <= 1,
             None => t.missed == 0,
         });
     }
 
     /// Assigns held boxes to their last tracks.
-    fn hand_back_held(&mut self) {
+    fn assign_held_boxes(&mut self) {
         self.assigner
-            .begin(self.tracks.len(), self.seen.len(), 1.0 - HELD_OVERLAP);
+            .begin(self.tracks.len(), self.seen.len(), 1.0 - MIN_HELD_IOU);
         for (row, track) in self.tracks.iter().enumerate() {
             if track.missed > 0 || track.id.is_none() {
                 continue;
@@ -468,16 +468,18 @@ fn next_id(last: &mut i64) -> TrackId {
 }
 
 /// Whether the box has valid coordinates and a valid score.
-fn is_followable(d: &Detection) -> bool {
+fn is_valid(d: &Detection) -> bool {
     let b = &d.bbox;
-    let near = [b.x1, b.y1, b.x2, b.y2].iter().all(|c| c.abs() <= FARTHEST);
+    let near = [b.x1, b.y1, b.x2, b.y2]
+        .iter()
+        .all(|c| c.abs() <= MAX_COORDINATE);
     near && b.width() > 0.0 && b.height() > 0.0 && d.confidence.is_finite()
 }
 
 /// The only box near the predicted one.
 fn only_near(expected: &BBox, seen: &[Seen]) -> Option<BBox> {
     let wide = grown(expected, CAMERA_BUFFER);
-    let (mut best, mut second, mut found) = (CAMERA_OVERLAP, 0.0, None);
+    let (mut best, mut second, mut found) = (MIN_CAMERA_IOU, 0.0, None);
     for s in seen {
         let overlap = wide.iou(&s.wide);
         if overlap > best {

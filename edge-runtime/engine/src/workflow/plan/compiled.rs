@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::workflow::WorkflowError;
@@ -18,6 +19,9 @@ use crate::workflow::language::error::{ErrorClass, Problem};
 use crate::workflow::language::kinds::KindSet;
 use crate::workflow::language::selector::Selector;
 use crate::workflow::values::value::Value;
+
+/// Comparator of a statement that a detection is in a zone.
+const IN_ZONE: &str = "(Detection) in zone";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub(crate) usize);
@@ -379,6 +383,39 @@ impl Compiled {
             }
         }
         overlays
+    }
+
+    /// Fixed zones in which filters look for detections, named after their steps.
+    pub fn filter_zones(&self) -> Vec<Overlay> {
+        let mut zones = Vec::new();
+        for step in &self.plan.steps {
+            for json in step.literals.values() {
+                collect_zones(json, &step.name, &mut zones);
+            }
+        }
+        zones
+    }
+}
+
+/// Adds the polygons of all statements that a detection is in a zone.
+fn collect_zones(json: &Json, step: &str, zones: &mut Vec<Overlay>) {
+    match json {
+        Json::Object(map) => {
+            let comparator = map.get("comparator").and_then(|c| c.get("type"));
+            let corners = map.get("right_operand").and_then(|o| o.get("value"));
+            let corners = corners.map(Vec::<[f64; 2]>::deserialize);
+            if comparator.is_some_and(|c| c == IN_ZONE)
+                && let Some(Ok(corners)) = corners
+            {
+                zones.push(Overlay::Zone {
+                    name: step.to_owned(),
+                    polygon: corners.iter().map(|[x, y]| Point::new(*x, *y)).collect(),
+                });
+            }
+            map.values().for_each(|v| collect_zones(v, step, zones));
+        }
+        Json::Array(items) => items.iter().for_each(|v| collect_zones(v, step, zones)),
+        _ => {}
     }
 }
 

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use watchkeeper_contract::pipeline::WarningKind;
 use watchkeeper_vision::geometry::Point;
 
 use super::super::{
     Compiled, Overlay, Pictures, RuntimeInput, Value, blocks, compile, details, validate,
 };
 use super::{FixedBoxes, frame};
+use crate::deploy;
+use crate::templates::watch::{self, Watch};
 use crate::workflow::catalogue;
 use crate::workflow::language::types;
 
@@ -77,6 +80,18 @@ fn compiled_workflow_lists_models_geometry_and_rules() {
     assert!(
         matches!(&overlays[1], Overlay::Zone { name, polygon } if name == "dock" && polygon.len() == 4)
     );
+}
+
+#[test]
+fn region_of_interest_outside_the_picture_is_reported() {
+    let watch = Watch {
+        regions: vec!["700,0,900,0,900,300".parse().unwrap()],
+        ..Watch::default()
+    };
+    let compiled = compiled(&watch::workflow(&watch, "motion"));
+    let warnings = deploy::outside(&compiled.filter_zones(), [640, 480]);
+    let kinds: Vec<WarningKind> = warnings.iter().map(|warning| warning.kind).collect();
+    assert_eq!(kinds, [WarningKind::OutsidePicture]);
 }
 
 #[test]

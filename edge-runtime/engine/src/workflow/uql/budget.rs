@@ -100,6 +100,19 @@ mod tests {
     }
 
     #[test]
+    fn operations_on_a_long_text_are_charged_by_its_length() {
+        for operation in [
+            json!({"type": "StringToUpperCase"}),
+            json!({"type": "StringToLowerCase"}),
+            json!({"type": "StringSubSequence", "start": 0, "end": -1}),
+        ] {
+            let chain = json!(vec![operation; 12]);
+            assert!(applied(chain.clone(), json!("a".repeat(1000))).is_ok());
+            assert!(applied(chain, json!("a".repeat(100_000))).is_err());
+        }
+    }
+
+    #[test]
     fn a_short_chain_can_not_make_a_long_text() {
         let table = json!({"a": "x".repeat(1000)});
         let chain =

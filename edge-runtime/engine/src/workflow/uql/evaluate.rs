@@ -97,11 +97,18 @@ fn boxes(v: &Value) -> Result<&Arc<Detections>, String> {
     }
 }
 
+/// Charges for reading a text, and returns it.
+fn charged_text<'v>(value: &'v Value, env: &Env<'_>) -> Result<&'v str, String> {
+    let text = text(value)?;
+    env.budget.charge(text.len())?;
+    Ok(text)
+}
+
 fn apply_operation(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> {
     use Operation as O;
     Ok(match operation {
-        O::StringToLowerCase => shared(&text(&v)?.to_lowercase()).into(),
-        O::StringToUpperCase => shared(&text(&v)?.to_uppercase()).into(),
+        O::StringToLowerCase => shared(&charged_text(&v, env)?.to_lowercase()).into(),
+        O::StringToUpperCase => shared(&charged_text(&v, env)?.to_uppercase()).into(),
         O::LookupTable { lookup_table } => look_up(lookup_table, &v, env)?,
         O::ToNumber { cast_to } => to_number(&v, *cast_to)?,
         O::NumberRound { decimal_digits } => round(&v, *decimal_digits)?,
@@ -119,9 +126,9 @@ fn apply_operation(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Val
         O::SequenceJoin { separator } => join_items(&v, separator, env)?,
         O::ToString => to_text(&v, env)?,
         O::ToBoolean => Value::Bool(truthy(&v)),
-        O::StringSubSequence { start, end } => slice_text(text(&v)?, *start, *end),
+        O::StringSubSequence { start, end } => slice_text(charged_text(&v, env)?, *start, *end),
         // Like Python's `re.search`: at any position.
-        O::StringMatches { regex } => Value::Bool(regex.0.is_match(text(&v)?)),
+        O::StringMatches { regex } => Value::Bool(regex.0.is_match(charged_text(&v, env)?)),
         O::Multiply { other } => number(&v)?.multiply(*other),
         O::Divide { other } => divide(&v, *other)?,
         O::DetectionsPropertyExtract { property_name } => each_property(boxes(&v)?, *property_name),
