@@ -50,8 +50,8 @@ pub struct PastAnswer {
     pub is_yes_or_no: bool,
     /// When the one event began that is asked for, milliseconds since 1970.
     pub last_ms: Option<i64>,
-    /// What a watch would have reported without its cool-downs.
-    pub replayed: Option<ReplayedEvents>,
+    /// What each watch with cool-downs would have reported without them.
+    pub replayed: Vec<ReplayedEvents>,
     /// The answer for the span that this one is compared with.
     pub compared_with: Option<Box<PastAnswer>>,
 }
@@ -93,7 +93,7 @@ impl PastAnswer {
             knowledge,
             report,
             hours,
-            replayed: None,
+            replayed: Vec::new(),
             compared_with: None,
         }
     }
@@ -158,9 +158,9 @@ impl PastAnswer {
             parts.extend(self.watches_sentence());
             parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
         } else if knowledge.is_none() {
-            let answer = match &self.replayed {
-                Some(_) => "No event was recorded",
-                None => "I could not have known",
+            let answer = match self.replayed.as_slice() {
+                [] => "I could not have known",
+                _ => "No event was recorded",
             };
             parts.push(format!("{answer}: {unknown}."));
         } else if knowledge.is_whole() && self.only().is_none() {
