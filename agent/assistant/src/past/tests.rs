@@ -490,7 +490,7 @@ fn cool_down_is_answered_from_the_detection_history() {
         let names = ["appears"].into();
         ReplayedEvents::new(&id, replay, &answer.knowledge.question, &names)
     };
-    answer.replayed = count(&answer, &replay);
+    answer.replayed.extend(count(&answer, &replay));
     let text = answer.sentence(&zone());
     assert!(
         text.starts_with(
@@ -515,6 +515,17 @@ fn coverage_counts_a_cool_down_as_watched() {
     let cooling = with_rule(|rule| rule.quiet_ms = 3_600_000);
     let text = said("Wed 14:00", "Wed 15:00", &cooling);
     assert_eq!(text, "Watched all that time: yard.");
+    let lines = answer_to(&people("Wed 14:00", "Wed 16:00"), &cooling, journal());
+    let lines = lines.knowledge.lines(&zone());
+    assert!(
+        lines[0].starts_with("yard: watched 2 h of 2 h"),
+        "{lines:?}"
+    );
+    let rows: Vec<_> = lines.iter().filter(|line| line.contains(" – ")).collect();
+    assert!(
+        rows.len() == 1 && rows[0].contains("in cool-downs"),
+        "{lines:?}"
+    );
     assert_eq!(
         said("Thu 02:00", "Thu 03:00", &cooling),
         "Watched: yard. Not watched, or not known: yard from Thu 02:10 to Thu 02:14 CET, because no pictures came."
