@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::AuditConfig;
 use watchkeeper_config::redact::{self, Redactor};
 
@@ -143,7 +144,7 @@ impl Trace {
         let audit = self.audit_log(role(what, &details));
         let whole = entry(redact_value(None, &details));
         if let Some(audit) = audit {
-            audit.append(now, whole.clone())?;
+            audit.append(now, wall_now().quality, whole.clone())?;
         }
         let mut line = Value::Object(whole).to_string();
         if line.len() >= MAX_LINE {
