@@ -166,7 +166,7 @@ pub(crate) fn check_status(
     }
     if status.is_redirection() {
         return Err(Fault::permanent(format!(
-            "{why}: the address has moved; set the new address in the workflow"
+            "{why}: the address has moved; set the new one where it is configured"
         )));
     }
     Err(Fault::permanent(why))
