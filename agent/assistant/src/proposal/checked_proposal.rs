@@ -7,7 +7,6 @@
 use jiff::Zoned;
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_plain::{Change, Proposal};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -53,15 +52,7 @@ pub(super) fn join_corrections(request: &str, corrections: &[String]) -> String 
 
 impl CheckedProposal {
     /// Checks a proposal against the current state.
-    pub fn new(
-        request: &str,
-        at: &Zoned,
-        mut proposal: Proposal,
-        situation: &SystemSnapshot,
-    ) -> Self {
-        proposal
-            .assumed
-            .extend(without_channel(&proposal, situation));
+    pub fn new(request: &str, at: &Zoned, proposal: Proposal, situation: &SystemSnapshot) -> Self {
         let difference: Vec<ProposalDiff> = proposal
             .changes
             .iter()
@@ -195,21 +186,6 @@ impl CheckedProposal {
         lines.extend(difference.map(|line| format!("  {line}")));
         lines
     }
-}
-
-/// Says that a new pipeline names none of the channels of this box.
-fn without_channel(proposal: &Proposal, here: &SystemSnapshot) -> Option<String> {
-    let channel = here.health.channels.first()?;
-    let is_silent = |rule: &RuleSpec| rule.notify.is_empty() && rule.on_act.is_empty();
-    let rules = proposal.changes.iter().filter_map(|change| match change {
-        Change::Deploy(spec) => spec.rules.as_ref(),
-        _ => None,
-    });
-    let sentence = format!(
-        "No channel was named, so only channels with `min_severity` are notified. Say \
-         \"tell #{channel}\" to name one."
-    );
-    rules.flatten().any(is_silent).then_some(sentence)
 }
 
 /// Describes every change by its specification.

@@ -68,21 +68,6 @@ fn watched() -> SystemSnapshot {
 }
 
 #[test]
-fn proposal_that_names_no_channel_says_who_is_notified() {
-    let mut here = situation();
-    here.health.channels = vec!["office".parse().unwrap()];
-    let says_it = |text: &str| {
-        let offer = offer(hear(&mut SessionState::default(), text, &here));
-        let assumed = offer.proposal.assumed.iter();
-        assumed
-            .filter(|sentence| sentence.contains("tell #office"))
-            .count()
-    };
-    assert_eq!(says_it(COUNT), 1);
-    assert_eq!(says_it(&format!("{COUNT} and tell #office")), 0);
-}
-
-#[test]
 fn auto_approval_confirms_only_its_unchanged_proposal() {
     use watchkeeper_config::{ChangeKind, PermissionsConfig};
 
