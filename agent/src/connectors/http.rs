@@ -166,7 +166,7 @@ pub(crate) fn check_status(
     }
     if status.is_redirection() {
         return Err(Fault::permanent(format!(
-            "{why}: the address has moved; set the new one where it is configured"
+            "{why}: the address has moved; set the new address in the workflow"
         )));
     }
     Err(Fault::permanent(why))

@@ -28,7 +28,7 @@ use crate::thread::Thread;
 pub(super) const MAX_FRAME_TIME: Duration = Duration::from_secs(60);
 
 /// The note of a pipeline that can't make events.
-const NO_RULES: &str = "no rules: no events, counts only";
+const NO_RULES: &str = "no rules: no events; deploy it with `rules` to get some";
 
 /// A pipeline and its thread.
 pub struct Worker {
