@@ -20,6 +20,7 @@ use watchkeeper_config::redact::{self, Redactor};
 
 use super::redact::{hidden as redact_definition, structured};
 use crate::audit::AuditLog;
+use crate::file_lock;
 use crate::permissions::Entrypoint;
 use watchkeeper_store::private_folder::make_private;
 
@@ -212,8 +213,7 @@ impl Trace {
 
     fn append_debug(&self, line: &str) -> io::Result<()> {
         make_private(&self.folder)?;
-        let lock = self.open(LOCK_FILE)?;
-        lock.lock()?;
+        let _lock = file_lock::lock(&self.folder.join(LOCK_FILE))?;
         let path = self.folder.join(FILE);
         let size = fs::metadata(&path).map_or(0, |meta| meta.len());
         if size + line.len() as u64 > MAX_BYTES {

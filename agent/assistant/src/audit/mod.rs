@@ -37,6 +37,7 @@ use watchkeeper_store::private_folder::make_private;
 pub use record::MAX_RECORD;
 pub use verify::{AuditReport, Damage, verify};
 
+use crate::file_lock;
 use record::AuditRecord;
 use segment::Segment;
 
@@ -97,8 +98,7 @@ impl AuditLog {
                 sync_folder(home)?;
             }
         }
-        let lock = self.open(LOCK_FILE)?;
-        lock.lock()?;
+        let _lock = file_lock::lock(&self.folder.join(LOCK_FILE))?;
         let mut segments = segment::list(&self.folder)?;
         let mut tail = self.repair_tail(&mut segments)?;
         let dated = Some(now).filter(|_| quality == TimeQuality::Synced);
@@ -223,7 +223,7 @@ impl AuditLog {
             segments.push(Segment::new(&self.folder, record.seq));
         }
         if let Some(last) = segments.last_mut() {
-            let mut file = self.open_path(&last.path)?;
+            let mut file = open(&last.path)?;
             let written = file.write_all(line.as_bytes());
             if let Err(error) = written.and_then(|()| file.sync_data()) {
                 // A line that was not acknowledged must not stay in the log.
@@ -247,16 +247,12 @@ impl AuditLog {
         let first = segment.first_record()?.and_then(|record| record.at());
         Ok(first.is_some_and(|first| now.duration_since(first) > part))
     }
+}
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        self.open_path(&self.folder.join(name))
-    }
-
-    fn open_path(&self, path: &Path) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.create(true).append(true).mode(0o600);
-        options.open(path)
-    }
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600);
+    options.open(path)
 }
 
 /// Returns the time of the first readable record.
