@@ -2,7 +2,7 @@
 //!
 //! - It is asked only where a cool-down or a limit left something out of a number, of the last
 //!   event or of a yes or no, and never from another machine: each watch takes a core of the box
-//!   for up to eight seconds. Watches beyond [`MAX_REPLAYS`] or [`REPLAY_TIMEOUT`] are left out.
+//!   for up to eight seconds. With more than [`MAX_REPLAYS`] such watches none is replayed.
 //! - The detection history is replayed with the present rules of a watch, and the answer says so.
 //! - A replay that fails leaves the answer unchanged.
 
@@ -26,7 +26,7 @@ use super::question::{PastQuestion, Tells};
 use crate::wording::counted;
 
 /// Timeout of all replays; the runtime takes eight seconds at most for one, and lets it wait nine.
-const REPLAY_TIMEOUT: Duration = Duration::from_secs(20);
+const REPLAY_TIMEOUT: Duration = Duration::from_secs(40);
 /// Most watches that are replayed for one question.
 const MAX_REPLAYS: usize = 4;
 const HOUR_MS: f64 = 3_600_000.0;
@@ -42,16 +42,16 @@ pub struct ReplayedEvents {
     pub last_ms: Option<i64>,
 }
 
-/// Replays the watches that answer a question and have cool-downs or limits, without these.
+/// Replays the watches that answer a question and have cool-downs or limits, without these. Empty
+/// where one of them can't be replayed: what the others had would be taken for all.
 pub(super) async fn replay(
     client: &RuntimeClient,
     question: &PastQuestion,
     report: &CoverageReport,
 ) -> Vec<ReplayedEvents> {
     let (from, to) = question.range;
-    let mut replayed = Vec::new();
     if from >= to {
-        return replayed;
+        return Vec::new();
     }
     let until = Instant::now() + REPLAY_TIMEOUT;
     let hours = ((report.at.unix_ms - from) as f64 / HOUR_MS).min(MAX_BACKTEST_HOURS);
@@ -61,18 +61,30 @@ pub(super) async fn replay(
         let rules = answering.get(&status.spec.id)?;
         Some((rules, without_limits(&status.spec, rules)?))
     });
-    for (rules, pipeline) in limited.take(MAX_REPLAYS) {
+    let limited: Vec<_> = limited.take(MAX_REPLAYS + 1).collect();
+    if limited.len() > MAX_REPLAYS {
+        return Vec::new();
+    }
+    let mut replayed = Vec::new();
+    for (rules, pipeline) in limited {
         let id = pipeline.id.clone();
         let wanted = Backtest {
             pipeline,
             hours,
             pictures: false,
         };
-        match timeout_at(until, client.backtest(&wanted)).await {
-            Ok(Ok(report)) => replayed.extend(ReplayedEvents::new(&id, &report, question, rules)),
-            Ok(Err(error)) => tracing::debug!(%error, %id, "no replay for an answer"),
-            Err(_) => break,
-        }
+        let events = match timeout_at(until, client.backtest(&wanted)).await {
+            Ok(Ok(report)) => ReplayedEvents::new(&id, &report, question, rules),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, %id, "no replay for an answer");
+                None
+            }
+            Err(_) => None,
+        };
+        let Some(events) = events else {
+            return Vec::new();
+        };
+        replayed.push(events);
     }
     replayed
 }
@@ -160,8 +172,8 @@ impl ReplayedEvents {
         })
     }
 
-    /// The number of events as a sentence.
-    pub(crate) fn sentence(&self, zone: &TimeZone) -> String {
+    /// The number of events as a sentence. The range is named where it is not all of `asked`.
+    pub(crate) fn sentence(&self, asked: (i64, i64), zone: &TimeZone) -> String {
         let number = match self.number {
             0 => "no event".to_owned(),
             number => counted(number, "event"),
@@ -169,11 +181,15 @@ impl ReplayedEvents {
         let last = self.last_ms.map_or_else(String::new, |ms| {
             format!(", the last at {}", moment(ms, true, false, zone))
         });
+        let range = span(self.range, zone);
+        let range = match range == span(asked, zone) {
+            true => String::new(),
+            false => format!(" from {range}"),
+        };
         format!(
-            "Without cool-downs and limits {} would have had {number} from {}{last}, by the \
+            "Without cool-downs and limits {} would have had {number}{range}{last}, by the \
              detection history and its present rules.",
-            self.pipeline,
-            span(self.range, zone)
+            self.pipeline
         )
     }
 }

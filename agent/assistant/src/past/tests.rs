@@ -494,9 +494,8 @@ fn cool_down_is_answered_from_the_detection_history() {
     let text = answer.sentence(&zone());
     assert!(
         text.starts_with(
-            "No event was recorded: yard, because the rule was cooling down after an event. Without \
-             cool-downs and limits yard-people would have had 1 event from Wed 25 Nov 14:30 to Wed 25 Nov 15:00 CET, \
-             the last at Wed 14:40:00,"
+            "I could not have known: yard, because the rule was cooling down after an event. Without \
+             cool-downs and limits yard-people would have had 1 event, the last at Wed 14:40:00,"
         ),
         "{text}"
     );
@@ -528,7 +527,7 @@ fn coverage_counts_a_cool_down_as_watched() {
     );
     assert_eq!(
         said("Thu 02:00", "Thu 03:00", &cooling),
-        "Watched: yard. Not watched, or not known: yard from Thu 02:10 to Thu 02:14 CET, because no pictures came."
+        "Watched part of that time: yard. Not watched, or not known: yard from Thu 02:10 to Thu 02:14 CET, because no pictures came."
     );
     assert_eq!(
         said("Thu 02:11", "Thu 02:12", &cooling),
