@@ -2,7 +2,7 @@
 //! work on a thread that may block.
 //!
 //! - A task or thread ends by itself only after a panic, which [`BackgroundTask::ended`] and
-//!   [`BackgroundThread::ended`] report.
+//!   [`BackgroundThread::ended`] report, or after an error that it logs.
 //! - A stop is a request: the work bounds how long it takes, and the caller how long it waits. A
 //!   task that takes longer is aborted; a thread is left to the end of the process.
 

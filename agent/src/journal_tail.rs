@@ -8,7 +8,8 @@
 //! - What a record asks for is stored in one batch with the cursor after it: no crash asks twice.
 //! - A new box starts at the end of the journal, and stores that before it reads a record; chains
 //!   start at its beginning.
-//! - A runtime that lost its journal refuses the cursor; the new journal is read from its start.
+//! - A new journal that ends before the cursor refuses it, and is read from its start. One that has
+//!   passed the cursor is not recognised.
 
 use std::time::Duration;
 

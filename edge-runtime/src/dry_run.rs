@@ -95,6 +95,7 @@ pub fn run(
         is_gone,
     )?;
     drop(frames);
+    report.backend_changes = run.models().changes();
     report.others_s = match neighbours.then(Neighbours::of(manager, &spec)) {
         Neighbours::None => report.others_s,
         Neighbours::SameSource => Some(0.0),

@@ -148,9 +148,13 @@ fn describe_review(review: &Review) -> String {
     text
 }
 
-/// Describes an assessment, such as `approved: "a person at the door"`.
+/// Describes an assessment, such as `approved: "a person at the door"`. A second opinion settles
+/// nothing, so it confirms or refutes.
 pub(crate) fn describe_given(given: &Assessment) -> String {
+    let is_opinion = matches!(given.by, Assessor::SecondOpinion(_));
     let answer = match (given.answer, &given.label) {
+        (AssessmentAnswer::Approve, _) if is_opinion => "confirms".to_owned(),
+        (AssessmentAnswer::Reject, _) if is_opinion => "refutes".to_owned(),
         (AssessmentAnswer::Approve, _) => "approved".to_owned(),
         (AssessmentAnswer::Reject, _) => "rejected".to_owned(),
         (AssessmentAnswer::Correct, Some(label)) => format!("corrected to {label}"),

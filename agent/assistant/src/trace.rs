@@ -14,11 +14,13 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::AuditConfig;
 use watchkeeper_config::redact::{self, Redactor};
 
 use super::redact::{hidden as redact_definition, structured};
 use crate::audit::AuditLog;
+use crate::file_lock;
 use crate::permissions::Entrypoint;
 use watchkeeper_store::private_folder::make_private;
 
@@ -143,7 +145,7 @@ impl Trace {
         let audit = self.audit_log(role(what, &details));
         let whole = entry(redact_value(None, &details));
         if let Some(audit) = audit {
-            audit.append(now, whole.clone())?;
+            audit.append(now, wall_now().quality, whole.clone())?;
         }
         let mut line = Value::Object(whole).to_string();
         if line.len() >= MAX_LINE {
@@ -211,8 +213,7 @@ impl Trace {
 
     fn append_debug(&self, line: &str) -> io::Result<()> {
         make_private(&self.folder)?;
-        let lock = self.open(LOCK_FILE)?;
-        lock.lock()?;
+        let _lock = file_lock::lock(&self.folder.join(LOCK_FILE))?;
         let path = self.folder.join(FILE);
         let size = fs::metadata(&path).map_or(0, |meta| meta.len());
         if size + line.len() as u64 > MAX_BYTES {

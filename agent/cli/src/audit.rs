@@ -127,6 +127,7 @@ fn unreadable(log: &AuditLog, error: &std::io::Error) -> Failure {
 mod tests {
     use jiff::Timestamp;
     use serde_json::Map;
+    use watchkeeper_contract::time::TimeQuality;
 
     use super::*;
     use crate::exit::Exit;
@@ -141,7 +142,8 @@ mod tests {
         for what in ["confirmed", "done"] {
             let mut entry = Map::new();
             entry.insert("what".to_owned(), json!(what));
-            log.append(Timestamp::UNIX_EPOCH, entry).unwrap();
+            log.append(Timestamp::UNIX_EPOCH, TimeQuality::Synced, entry)
+                .unwrap();
         }
         assert!(verified().is_ok());
         let report = verify(&log).unwrap();

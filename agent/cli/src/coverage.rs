@@ -17,7 +17,7 @@ use watchkeeper_assistant::wording::{counted, local_time};
 use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
 use watchkeeper_config::bounded;
 use watchkeeper_contract::canonical::canonical;
-use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
+use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement, Watched};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_plain::answer::EventsWanted;
 
@@ -144,7 +144,20 @@ pub(super) struct Verified {
 }
 
 impl Verified {
-    pub(super) fn line(&self) -> String {
+    /// What was verified, and the spans of the statement, one a line.
+    pub(super) fn text(&self) -> String {
+        let spans = self.statement.report.spans.iter().map(|span| {
+            let [from, to] = [span.from, span.to].map(|at| local_time(at.unix_ms));
+            let Watched {
+                source, pipeline, ..
+            } = &span.watch;
+            format!("  {from} – {to}  {source} watched by {pipeline}")
+        });
+        let lines: Vec<String> = std::iter::once(self.line()).chain(spans).collect();
+        lines.join("\n")
+    }
+
+    fn line(&self) -> String {
         let report = &self.statement.report;
         let spans = counted(report.spans.len() as u64, "span");
         let camera = report

@@ -22,7 +22,7 @@ use super::user_file::unread;
 
 /// Timeout of the connection and of each read.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Attempts per file; each resumes the one before.
+/// Attempts without a new byte of a file; each resumes the one before.
 const MAX_ATTEMPTS: u32 = 4;
 
 /// Downloads files, and shows their progress.
@@ -61,13 +61,17 @@ impl<'a> Fetcher<'a> {
             let mut download = Download::open(plan.clone()).map_err(failed)?;
             let bar = self.out.byte_bar(download.expected());
             bar.set_message(title(&plan));
-            bar.set_position(download.offset());
+            let before = download.offset();
+            bar.set_position(before);
             let transferred = if download.is_complete() {
                 Ok(())
             } else {
                 transfer(&self.client, &plan.url, &mut download, &bar).await
             };
             self.out.end_live_line();
+            if download.offset() > before {
+                attempt = 1;
+            }
             match transferred {
                 Ok(()) => return download.check().map_err(failed),
                 Err(Interrupted::Permanent(failure)) => {

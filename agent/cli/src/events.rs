@@ -276,7 +276,7 @@ async fn verify(
 ) -> Result<(), Failure> {
     if let Some(path) = statement {
         let verified = coverage::verify(path, key, client).await?;
-        out.both(&verified.object(), || verified.line());
+        out.both(&verified.object(), || verified.text());
     }
     out.busy("verifying the journal");
     let mut chain = ChainReport::default();

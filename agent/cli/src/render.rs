@@ -76,8 +76,8 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
         ProgressEvent::Pipelines([], otherwise) => out.line(otherwise),
         ProgressEvent::Pipelines(pipelines, _) => remote::pipeline_table(pipelines, out),
         ProgressEvent::Status(here) => {
-            remote::show_status(&here.health, &here.sources, &here.pipelines, out);
             print_counts(&here.pipelines, &here.sources, out);
+            remote::show_status(&here.health, &here.sources, &here.pipelines, out);
         }
         ProgressEvent::Camera(sources, name, pipelines) => {
             show_camera(sources, name, pipelines, out);
@@ -105,27 +105,29 @@ fn show_actions(made: &ProposedActions, out: &Output) {
 
 /// Prints a camera, called `name`, and its pipelines.
 fn show_camera(sources: &[SourceStatus], name: &str, pipelines: &[PipelineStatus], out: &Output) {
+    print_counts(pipelines, sources, out);
     remote::source_table(sources, out);
     if pipelines.is_empty() {
         out.line(format!("No watch runs on {name}."));
     } else {
         out.line("");
         remote::pipeline_table(pipelines, out);
-        print_counts(pipelines, sources, out);
     }
 }
 
-/// Prints the counts of pipelines. The totals of a line are not how many are there now.
+/// Prints the counts of pipelines, which may be the answer, before what follows. The totals of a
+/// line are not how many are there now.
 fn print_counts(pipelines: &[PipelineStatus], sources: &[SourceStatus], out: &Output) {
     let counts = pipelines.iter().filter_map(|p| format_counts(p, sources));
     let lines: Vec<String> = counts.collect();
-    if !lines.is_empty() {
-        out.line("");
-        if !pipelines.iter().any(counts_present) {
-            out.line("No watch here counts who is there now.");
-        }
+    if lines.is_empty() {
+        return;
+    }
+    if !pipelines.iter().any(counts_present) {
+        out.line("No watch here counts who is there now.");
     }
     lines.iter().for_each(|line| out.line(line));
+    out.line("");
 }
 
 fn show_events(answer: &PastAnswer, understood: &str, out: &Output) {

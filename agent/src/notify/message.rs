@@ -13,7 +13,7 @@ use watchkeeper_config::{ChannelConfig, ChannelKind};
 use watchkeeper_contract::assessment::{Assessor, ChainResult};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
 use watchkeeper_contract::event::{
-    Clip, ClipState, Decision, Event, EventBody, MediaKind, Phase, Verdict,
+    Clip, ClipState, Decision, Event, EventBody, MediaKind, Phase, Verdict, confidence_text,
 };
 use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
@@ -394,8 +394,9 @@ fn rule_text(event: &Event, has_link: bool) -> String {
         Verdict::Review => ", needs review",
         Verdict::Escalate | Verdict::Discard => ", uncertain",
     };
-    let (name, confidence) = (single_line(&rule.rule), event.decision.confidence);
-    let mut text = format!(", rule {name}, confidence {confidence:.2}{doubt}");
+    let name = single_line(&rule.rule);
+    let confidence = confidence_text(event.decision.confidence);
+    let mut text = format!(", rule {name}, confidence {confidence}{doubt}");
     if waits_for_answer(event) && !has_link {
         text.push_str(&format!(
             ", answer with `watchkeeper reviews approve {0}` or `reject {0}`",

@@ -11,7 +11,7 @@
 //! - Each opinion leaves a link, also one that failed or does not count: with weight 0.
 
 use serde_json::json;
-use watchkeeper_contract::event::{Asks, Decision, Event, Evidence, Verdict};
+use watchkeeper_contract::event::{Asks, Decision, Event, Evidence, Verdict, confidence_text};
 use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::rules::decide::verdict;
@@ -151,8 +151,10 @@ fn weigh_stance(event: &Event, opinion: &Opinion, (word, own): (&str, f64)) -> E
         confidence,
         raw_confidence: event.decision.raw_confidence,
         reason: format!(
-            "{confidence:.2} with the second opinion, which {word} with {:.2}; {local:.2} without",
-            opinion.confidence
+            "{} with the second opinion, which {word} with {:.2}; {} without",
+            confidence_text(confidence),
+            opinion.confidence,
+            confidence_text(local)
         ),
         asks: None,
     };

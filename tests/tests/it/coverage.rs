@@ -78,7 +78,7 @@ fn coverage_outlasts_pause_and_kill_and_supports_answers() -> anyhow::Result<()>
     assert!(!street.contains("No event:"), "{street}");
     let watched = answer(&bench, "was the street camera watched today")?;
     assert!(
-        watched.contains("Watched: street. Not watched, or not known: street")
+        watched.contains("Watched part of that time: street. Not watched, or not known: street")
             && watched.contains("because nothing watched"),
         "{watched}"
     );
@@ -121,7 +121,9 @@ fn statement_is_verified_and_a_changed_one_is_not() -> anyhow::Result<()> {
     let text = String::from_utf8(sound.stdout)?;
     assert_eq!(sound.status.code(), Some(0), "{text}");
     assert!(
-        text.contains("signature ok") && text.contains("is in the journal"),
+        text.contains("signature ok")
+            && text.contains("is in the journal")
+            && text.contains("watched by watch"),
         "{text}"
     );
     assert!(text.contains("hashes verified"), "{text}");

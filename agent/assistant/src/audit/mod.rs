@@ -8,6 +8,8 @@
 //! - Records are numbered without gaps, over all segments.
 //! - Retention deletes whole segments, the oldest first, damaged ones too. A record in the log
 //!   names number and hash at which the rest begins, and is durable before anything is deleted.
+//! - Age counts only by a synchronised clock, size always: a clock that is years ahead deletes
+//!   nothing.
 //! - A last line that a crash left unfinished was never acknowledged: the next append removes it.
 //!
 //! The chain has no key: a process that can write the files can compute new hashes. So it detects
@@ -27,6 +29,7 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use watchkeeper_config::AuditConfig;
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable::sync_folder;
 use watchkeeper_store::private_folder::make_private;
@@ -34,6 +37,7 @@ use watchkeeper_store::private_folder::make_private;
 pub use record::MAX_RECORD;
 pub use verify::{AuditReport, Damage, verify};
 
+use crate::file_lock;
 use record::AuditRecord;
 use segment::Segment;
 
@@ -78,22 +82,27 @@ impl AuditLog {
         &self.folder
     }
 
-    /// Appends an entry; durable on return.
+    /// Appends an entry at the time `now` of a clock of this quality; durable on return.
     ///
     /// # Errors
     /// I/O errors. The entry is then not in the log.
-    pub fn append(&self, now: Timestamp, entry: Map<String, Value>) -> io::Result<()> {
+    pub fn append(
+        &self,
+        now: Timestamp,
+        quality: TimeQuality,
+        entry: Map<String, Value>,
+    ) -> io::Result<()> {
         if !self.folder.exists() {
             make_private(&self.folder)?;
             if let Some(home) = self.folder.parent() {
                 sync_folder(home)?;
             }
         }
-        let lock = self.open(LOCK_FILE)?;
-        lock.lock()?;
+        let _lock = file_lock::lock(&self.folder.join(LOCK_FILE))?;
         let mut segments = segment::list(&self.folder)?;
         let mut tail = self.repair_tail(&mut segments)?;
-        let deleted = self.expired(now, &segments)?;
+        let dated = Some(now).filter(|_| quality == TimeQuality::Synced);
+        let deleted = self.expired(dated, &segments)?;
         if !deleted.is_empty() {
             let ends: Vec<&Value> = deleted.iter().map(|(_, end)| end).collect();
             let record = json!({"at": now.to_string(), "what": RETENTION, "of": {"deleted": ends}});
@@ -157,10 +166,14 @@ impl AuditLog {
 
     /// Returns the segments that retention deletes, each with its end: its last number and hash.
     /// The hash is null where the last line is not a record. A gap before the next segment stays
-    /// one.
-    fn expired(&self, now: Timestamp, segments: &[Segment]) -> io::Result<Vec<(Segment, Value)>> {
+    /// one. Without `now` none is too old.
+    fn expired(
+        &self,
+        now: Option<Timestamp>,
+        segments: &[Segment],
+    ) -> io::Result<Vec<(Segment, Value)>> {
         let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
-        let oldest = now.checked_sub(days(self.limits.max_days)).ok();
+        let oldest = now.and_then(|now| now.checked_sub(days(self.limits.max_days)).ok());
         let mut expired = Vec::new();
         let mut rest = segments;
         // The newest segment stays.
@@ -210,7 +223,7 @@ impl AuditLog {
             segments.push(Segment::new(&self.folder, record.seq));
         }
         if let Some(last) = segments.last_mut() {
-            let mut file = self.open_path(&last.path)?;
+            let mut file = open(&last.path)?;
             let written = file.write_all(line.as_bytes());
             if let Err(error) = written.and_then(|()| file.sync_data()) {
                 // A line that was not acknowledged must not stay in the log.
@@ -234,16 +247,12 @@ impl AuditLog {
         let first = segment.first_record()?.and_then(|record| record.at());
         Ok(first.is_some_and(|first| now.duration_since(first) > part))
     }
+}
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        self.open_path(&self.folder.join(name))
-    }
-
-    fn open_path(&self, path: &Path) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.create(true).append(true).mode(0o600);
-        options.open(path)
-    }
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600);
+    options.open(path)
 }
 
 /// Returns the time of the first readable record.

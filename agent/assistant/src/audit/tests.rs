@@ -23,7 +23,12 @@ fn day(n: i64) -> Timestamp {
 
 fn append(log: &AuditLog, now: Timestamp, what: &str) -> io::Result<()> {
     let entry = json!({"at": now.to_string(), "what": what, "of": {"text": "yes"}});
-    log.append(now, entry.as_object().unwrap().clone())
+    log.append(now, TimeQuality::Synced, entry.as_object().unwrap().clone())
+}
+
+fn append_entry(log: &AuditLog, entry: &Value) {
+    let entry = entry.as_object().unwrap().clone();
+    log.append(day(0), TimeQuality::Synced, entry).unwrap();
 }
 
 fn segments(log: &AuditLog) -> Vec<PathBuf> {
@@ -86,13 +91,26 @@ fn retention_by_days_leaves_a_verifiable_start() {
 }
 
 #[test]
+fn clock_that_is_not_synchronised_deletes_nothing_by_age() {
+    let (_dir, log) = here();
+    for n in 0..5 {
+        append(&log, day(n), "confirmed").unwrap();
+    }
+    for quality in [TimeQuality::Estimated, TimeQuality::Unsynced] {
+        log.append(day(4_000), quality, Map::new()).unwrap();
+    }
+    assert_eq!(verify(&log).unwrap().first, Some(1));
+    append(&log, day(4_000), "confirmed").unwrap();
+    assert!(verify(&log).unwrap().first > Some(1));
+}
+
+#[test]
 fn retention_by_bytes_keeps_the_bound_and_the_chain() {
     let (_dir, log) = here();
     let long = "x".repeat(MAX_RECORD / 8);
     for _ in 0..80 {
         let entry = json!({"at": day(0).to_string(), "what": "confirmed", "of": {"text": long}});
-        log.append(day(0), entry.as_object().unwrap().clone())
-            .unwrap();
+        append_entry(&log, &entry);
     }
     let listed = segment::list(log.folder()).unwrap();
     let bytes: u64 = listed.iter().map(|segment| segment.bytes).sum();
@@ -132,8 +150,7 @@ fn crash_before_deletion_leaves_a_log_that_verifies() {
 fn entry_beyond_the_bound_is_replaced_by_its_hash() {
     let (_dir, log) = here();
     let entry = json!({"what": "confirmed", "of": {"text": "x".repeat(MAX_RECORD)}});
-    log.append(day(0), entry.as_object().unwrap().clone())
-        .unwrap();
+    append_entry(&log, &entry);
     let latest = log.latest(1).unwrap();
     assert!(latest[0]["of"]["left_out_bytes"].as_u64() > Some(MAX_RECORD as u64));
     assert_eq!(verify(&log).unwrap().damage, None);

@@ -50,8 +50,8 @@ pub struct PastAnswer {
     pub is_yes_or_no: bool,
     /// When the one event began that is asked for, milliseconds since 1970.
     pub last_ms: Option<i64>,
-    /// What a watch would have reported without its cool-downs.
-    pub replayed: Option<ReplayedEvents>,
+    /// What each watch with cool-downs would have reported without them.
+    pub replayed: Vec<ReplayedEvents>,
     /// The answer for the span that this one is compared with.
     pub compared_with: Option<Box<PastAnswer>>,
 }
@@ -93,7 +93,7 @@ impl PastAnswer {
             knowledge,
             report,
             hours,
-            replayed: None,
+            replayed: Vec::new(),
             compared_with: None,
         }
     }
@@ -113,29 +113,32 @@ impl PastAnswer {
             .iter_mut()
             .for_each(|camera| camera.unknown.retain(|gap| !gap.why.is_watched()));
         let (from, to) = self.knowledge.question.range;
-        let is_off = |camera: &CameraKnowledge| {
-            let gaps = camera.unknown.iter().map(|gap| gap.to_ms - gap.from_ms);
-            gaps.sum::<i64>() >= to - from
-        };
-        let cameras = self.knowledge.cameras.iter();
-        let watched: Vec<&str> = cameras
-            .filter(|camera| !is_off(camera))
-            .map(|camera| camera.name.as_str())
-            .collect();
-        let unknown = self.unknown(zone);
-        let mut gaps = self.knowledge.cameras.iter().flat_map(|c| &c.unknown);
-        let connection = match gaps.any(|gap| gap.why == Why::NotWatched) {
-            true => " Without a watch it is not known whether a camera was connected.",
-            false => "",
-        };
-        let watched = watched.join(", ");
-        match (watched.is_empty(), unknown.is_empty()) {
-            (true, _) => format!("Not watched, or not known: {unknown}.{connection}"),
-            (_, true) => format!("Watched all that time: {watched}."),
-            _ => {
-                format!("Watched: {watched}. Not watched, or not known: {unknown}.{connection}")
+        let length = |gap: &Unknown| gap.to_ms - gap.from_ms;
+        let (mut whole, mut part) = (Vec::new(), Vec::new());
+        for camera in &self.knowledge.cameras {
+            let gaps = || camera.unknown.iter().map(length);
+            if gaps().all(|gap| gap < MIN_MS) {
+                whole.push(camera.name.as_str());
+            } else if gaps().sum::<i64>() < to - from {
+                part.push(camera.name.as_str());
             }
         }
+        let mut sentences = Vec::new();
+        for (when, names) in [("all", whole), ("part of", part)] {
+            if !names.is_empty() {
+                sentences.push(format!("Watched {when} that time: {}.", names.join(", ")));
+            }
+        }
+        let unknown = self.unknown(zone);
+        if !unknown.is_empty() {
+            sentences.push(format!("Not watched, or not known: {unknown}."));
+        }
+        let mut gaps = self.knowledge.cameras.iter().flat_map(|c| &c.unknown);
+        if gaps.any(|gap| gap.why == Why::NotWatched) {
+            let connection = "Without a watch it is not known whether a camera was connected.";
+            sentences.push(connection.to_owned());
+        }
+        sentences.join(" ")
     }
 
     pub(super) fn of_span(&self, zone: &TimeZone) -> String {
@@ -154,15 +157,12 @@ impl PastAnswer {
                 false => "",
             };
             parts.push(format!("{yes}{}", found.number_sentence()));
+            parts.extend(found.left_out_sentence());
             parts.extend(self.cameras_sentence());
             parts.extend(self.watches_sentence());
             parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
         } else if knowledge.is_none() {
-            let answer = match &self.replayed {
-                Some(_) => "No event was recorded",
-                None => "I could not have known",
-            };
-            parts.push(format!("{answer}: {unknown}."));
+            parts.push(format!("I could not have known: {unknown}."));
         } else if knowledge.is_whole() && self.only().is_none() {
             parts.push(format!("No event: {}.", self.watched("all that time")));
         } else {
@@ -179,7 +179,8 @@ impl PastAnswer {
         if !is_said && !unknown.is_empty() {
             parts.push(format!("Not known: {unknown}."));
         }
-        parts.extend(self.replayed.iter().map(|of| of.sentence(zone)));
+        let range = knowledge.question.range;
+        parts.extend(self.replayed.iter().map(|of| of.sentence(range, zone)));
         parts.extend(self.only());
         parts.extend(self.of_other_classes());
         parts.extend(found.list_sentence());
@@ -301,18 +302,34 @@ impl PastAnswer {
         }
         let is_shown = |gap: &&Unknown| gap.to_ms - gap.from_ms >= MIN_MS || to - from < MIN_MS;
         let mut gaps: Vec<(Vec<&str>, &Unknown)> = Vec::new();
+        let mut quiet = Vec::new();
         for camera in &self.knowledge.cameras {
-            for gap in camera.unknown.iter().filter(is_shown) {
+            let shown = camera.unknown.iter().filter(is_shown);
+            let (cooling, others): (Vec<_>, Vec<_>) =
+                shown.partition(|gap| gap.why == Why::CoolingDown);
+            // One is named by its time, several by their sum.
+            let alone = cooling.iter().copied().filter(|_| cooling.len() == 1);
+            for gap in others.into_iter().chain(alone) {
                 match gaps.iter_mut().find(|(_, known)| *known == gap) {
                     Some((cameras, _)) => cameras.push(camera.name.as_str()),
                     None => gaps.push((vec![camera.name.as_str()], gap)),
                 }
             }
+            if cooling.len() > 1 {
+                let total: i64 = cooling.iter().map(|gap| gap.to_ms - gap.from_ms).sum();
+                quiet.push(format!(
+                    "{} for {} in {} cool-downs after events",
+                    camera.name,
+                    duration_ms(total),
+                    cooling.len()
+                ));
+            }
         }
         gaps.sort_by_key(|(_, gap)| gap.from_ms - gap.to_ms);
         let more = gaps.split_off(gaps.len().min(MAX_NAMED));
         gaps.sort_by(|(a, x), (b, y)| (a, x.from_ms).cmp(&(b, y.from_ms)));
-        let mut said: Vec<String> = gaps.iter().map(|(c, gap)| self.gap(c, gap, zone)).collect();
+        let said = gaps.iter().map(|(c, gap)| self.gap(c, gap, zone));
+        let mut said: Vec<String> = said.chain(quiet).collect();
         if !more.is_empty() {
             let total: i64 = more.iter().map(|(_, gap)| gap.to_ms - gap.from_ms).sum();
             said.push(format!(

@@ -45,44 +45,91 @@ impl Knowledge {
         json!({"watched": watched, "cameras": cameras})
     }
 
-    /// When each camera was watched, line by line.
+    /// When each camera was watched, line by line. Cool-downs are summed within the time around
+    /// them.
     pub fn lines(&self, zone: &TimeZone) -> Vec<String> {
         let mut lines = Vec::new();
+        let (from, to) = self.question.range;
         for camera in &self.cameras {
+            let rows = rows(camera, zone);
+            let watched: i64 = rows.iter().filter_map(Row::watched_ms).sum();
             let rate = camera.rate.map_or_else(String::new, |rate| {
-                format!(", on average {rate:.1} pictures a second or more in each span")
+                format!(", at least {rate:.1} pictures a second on average")
             });
-            let (from, to) = self.question.range;
-            let whole = duration_ms(to - from);
             lines.push(format!(
-                "{}: {} of {whole}{rate}",
+                "{}: watched {} of {}{rate}",
                 camera.camera,
-                duration_ms(camera.known.length())
+                duration_ms(watched),
+                duration_ms(to - from)
             ));
-            let known = camera.known.as_slice().iter();
-            let known = known.map(|&(from, to)| (from, to, "watched".to_owned()));
-            let unknown = camera.unknown.iter();
-            let unknown = unknown.map(|gap| {
-                (
-                    gap.from_ms,
-                    gap.to_ms,
-                    format!("not known: {}", reason(&gap.why, zone)),
-                )
-            });
-            let mut spans: Vec<(i64, i64, String)> = known.chain(unknown).collect();
-            spans.sort_unstable();
-            let line = |(from, to, what): &(i64, i64, String)| {
-                format!("  {} – {}  {what}", shown(*from, zone), shown(*to, zone))
-            };
-            lines.extend(spans.iter().map(line));
-            lines.extend(
-                camera
-                    .only
-                    .iter()
-                    .map(|only| format!("  recorded only {only}")),
-            );
+            lines.extend(rows.iter().map(|row| row.line(zone)));
+            let only = camera.only.iter();
+            lines.extend(only.map(|only| format!("  recorded only {only}")));
         }
         lines
+    }
+}
+
+/// A time of one camera, milliseconds since 1970.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    from: i64,
+    to: i64,
+    /// Part of a watched time that was in cool-downs.
+    quiet: i64,
+    /// Why nothing is known; `None`: watched.
+    why: Option<String>,
+}
+
+/// The times of a camera, rising. Watched times and cool-downs that meet are one.
+fn rows(camera: &CameraKnowledge, zone: &TimeZone) -> Vec<Row> {
+    let known = camera.known.as_slice().iter().map(|&(from, to)| Row {
+        from,
+        to,
+        quiet: 0,
+        why: None,
+    });
+    let unknown = camera.unknown.iter().map(|gap| {
+        let is_quiet = gap.why == Why::CoolingDown;
+        Row {
+            from: gap.from_ms,
+            to: gap.to_ms,
+            quiet: if is_quiet { gap.to_ms - gap.from_ms } else { 0 },
+            why: (!is_quiet).then(|| reason(&gap.why, zone)),
+        }
+    });
+    let mut all: Vec<Row> = known.chain(unknown).collect();
+    all.sort_unstable();
+    all.dedup_by(|next, row| {
+        let is_one = row.to == next.from && row.why == next.why;
+        if is_one {
+            row.to = next.to;
+            row.quiet += next.quiet;
+        }
+        is_one
+    });
+    all
+}
+
+impl Row {
+    fn watched_ms(&self) -> Option<i64> {
+        self.why.is_none().then_some(self.to - self.from)
+    }
+
+    fn line(&self, zone: &TimeZone) -> String {
+        let what = match (&self.why, self.quiet) {
+            (Some(why), _) => format!("not known: {why}"),
+            (None, 0) => "watched".to_owned(),
+            (None, quiet) => format!(
+                "watched, {} of it in cool-downs after events",
+                duration_ms(quiet)
+            ),
+        };
+        format!(
+            "  {} – {}  {what}",
+            shown(self.from, zone),
+            shown(self.to, zone)
+        )
     }
 }
 

@@ -368,18 +368,20 @@ impl EventSearchResult {
         !self.cut && !self.deleted && self.unreadable == 0
     }
 
+    /// What cool-downs and hourly limits left out, in a sentence.
+    pub fn left_out_sentence(&self) -> Option<String> {
+        let left_out = self.held_back;
+        (left_out > 0).then(|| {
+            format!("Left out before, of any class, by cool-downs or hourly limits: {left_out}.")
+        })
+    }
+
     /// The number of events, in a sentence.
     pub fn number_sentence(&self) -> String {
         let mut text = match self.number {
             0 => "No event was recorded.".to_owned(),
             number => format!("{}.", counted(number, "event")),
         };
-        if self.held_back > 0 {
-            let left_out = self.held_back;
-            text.push_str(&format!(
-                " Left out before, of any class, by cool-downs or hourly limits: {left_out}."
-            ));
-        }
         if self.rejected > 0 {
             let rejected = counted(self.rejected, "event");
             text.push_str(&format!(" Not counted: {rejected} that a person rejected."));

@@ -54,7 +54,7 @@ pub async fn answer(
         let is_asked = wanted.only_number || wanted.is_yes_or_no || wanted.most == Some(1);
         let replayed = match may_replay && is_asked && answer.is_limited() {
             true => replay::replay(client, &answer.knowledge.question, &answer.report).await,
-            false => None,
+            false => Vec::new(),
         };
         return Ok(PastAnswer { replayed, ..answer });
     };

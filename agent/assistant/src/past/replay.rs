@@ -1,8 +1,8 @@
 //! Events that watches would have had without their cool-downs and hourly limits, by a backtest.
 //!
 //! - It is asked only where a cool-down or a limit left something out of a number, of the last
-//!   event or of a yes or no, of one watch, and never from another machine: it takes a core of the
-//!   box for up to eight seconds.
+//!   event or of a yes or no, and never from another machine: each watch takes a core of the box
+//!   for up to eight seconds. With more than [`MAX_REPLAYS`] such watches none is replayed.
 //! - The detection history is replayed with the present rules of a watch, and the answer says so.
 //! - A replay that fails leaves the answer unchanged.
 
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde_json::json;
-use tokio::time::timeout;
-use watchkeeper_client::{ClientError, RuntimeClient};
+use tokio::time::{Instant, timeout_at};
+use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::backtest::{
     Backtest, BacktestEvent, BacktestReport, MAX_BACKTEST_HOURS, RuleBacktest,
 };
@@ -25,8 +25,10 @@ use super::describe::{moment, span};
 use super::question::{PastQuestion, Tells};
 use crate::wording::counted;
 
-/// Timeout of a replay; the runtime takes eight seconds at most, and lets it wait nine.
-const REPLAY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of all replays; the runtime takes eight seconds at most for one, and lets it wait nine.
+const REPLAY_TIMEOUT: Duration = Duration::from_secs(40);
+/// Most watches that are replayed for one question.
+const MAX_REPLAYS: usize = 4;
 const HOUR_MS: f64 = 3_600_000.0;
 
 /// Events that a watch would have had without its cool-downs and limits.
@@ -40,41 +42,51 @@ pub struct ReplayedEvents {
     pub last_ms: Option<i64>,
 }
 
-/// Replays the watch that answers a question and has cool-downs or limits, without these; `None` if
-/// there are several.
+/// Replays the watches that answer a question and have cool-downs or limits, without these. Empty
+/// where one of them can't be replayed: what the others had would be taken for all.
 pub(super) async fn replay(
     client: &RuntimeClient,
     question: &PastQuestion,
     report: &CoverageReport,
-) -> Option<ReplayedEvents> {
+) -> Vec<ReplayedEvents> {
     let (from, to) = question.range;
     if from >= to {
-        return None;
+        return Vec::new();
     }
-    let since = (report.at.unix_ms - from) as f64 / HOUR_MS;
+    let until = Instant::now() + REPLAY_TIMEOUT;
+    let hours = ((report.at.unix_ms - from) as f64 / HOUR_MS).min(MAX_BACKTEST_HOURS);
     let answering = answering(question, report);
-    let replay = async {
-        let pipelines = client.pipelines().await?;
-        let mut limited = pipelines.iter().filter_map(|status| {
-            let rules = answering.get(&status.spec.id)?;
-            Some((rules, without_limits(&status.spec, rules)?))
-        });
-        let (Some((rules, pipeline)), None) = (limited.next(), limited.next()) else {
-            return Ok(None);
-        };
+    let pipelines = client.pipelines().await.unwrap_or_default();
+    let limited = pipelines.iter().filter_map(|status| {
+        let rules = answering.get(&status.spec.id)?;
+        Some((rules, without_limits(&status.spec, rules)?))
+    });
+    let limited: Vec<_> = limited.take(MAX_REPLAYS + 1).collect();
+    if limited.len() > MAX_REPLAYS {
+        return Vec::new();
+    }
+    let mut replayed = Vec::new();
+    for (rules, pipeline) in limited {
+        let id = pipeline.id.clone();
         let wanted = Backtest {
             pipeline,
-            hours: since.min(MAX_BACKTEST_HOURS),
+            hours,
             pictures: false,
         };
-        let report = client.backtest(&wanted).await?;
-        let id = &wanted.pipeline.id;
-        Ok::<_, ClientError>(ReplayedEvents::new(id, &report, question, rules))
-    };
-    let replayed = timeout(REPLAY_TIMEOUT, replay).await.ok()?;
+        let events = match timeout_at(until, client.backtest(&wanted)).await {
+            Ok(Ok(report)) => ReplayedEvents::new(&id, &report, question, rules),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, %id, "no replay for an answer");
+                None
+            }
+            Err(_) => None,
+        };
+        let Some(events) = events else {
+            return Vec::new();
+        };
+        replayed.push(events);
+    }
     replayed
-        .inspect_err(|error| tracing::debug!(%error, "no replay for an answer"))
-        .ok()?
 }
 
 /// The names of the rules that answer a question, wholly or in part, by pipeline.
@@ -160,8 +172,8 @@ impl ReplayedEvents {
         })
     }
 
-    /// The number of events as a sentence.
-    pub(crate) fn sentence(&self, zone: &TimeZone) -> String {
+    /// The number of events as a sentence. The range is named where it is not all of `asked`.
+    pub(crate) fn sentence(&self, asked: (i64, i64), zone: &TimeZone) -> String {
         let number = match self.number {
             0 => "no event".to_owned(),
             number => counted(number, "event"),
@@ -169,11 +181,15 @@ impl ReplayedEvents {
         let last = self.last_ms.map_or_else(String::new, |ms| {
             format!(", the last at {}", moment(ms, true, false, zone))
         });
+        let range = span(self.range, zone);
+        let range = match range == span(asked, zone) {
+            true => String::new(),
+            false => format!(" from {range}"),
+        };
         format!(
-            "Without cool-downs and limits {} would have had {number} from {}{last}, by the \
+            "Without cool-downs and limits {} would have had {number}{range}{last}, by the \
              detection history and its present rules.",
-            self.pipeline,
-            span(self.range, zone)
+            self.pipeline
         )
     }
 }

@@ -490,13 +490,12 @@ fn cool_down_is_answered_from_the_detection_history() {
         let names = ["appears"].into();
         ReplayedEvents::new(&id, replay, &answer.knowledge.question, &names)
     };
-    answer.replayed = count(&answer, &replay);
+    answer.replayed.extend(count(&answer, &replay));
     let text = answer.sentence(&zone());
     assert!(
         text.starts_with(
-            "No event was recorded: yard, because the rule was cooling down after an event. Without \
-             cool-downs and limits yard-people would have had 1 event from Wed 25 Nov 14:30 to Wed 25 Nov 15:00 CET, \
-             the last at Wed 14:40:00,"
+            "I could not have known: yard, because the rule was cooling down after an event. Without \
+             cool-downs and limits yard-people would have had 1 event, the last at Wed 14:40:00,"
         ),
         "{text}"
     );
@@ -515,9 +514,20 @@ fn coverage_counts_a_cool_down_as_watched() {
     let cooling = with_rule(|rule| rule.quiet_ms = 3_600_000);
     let text = said("Wed 14:00", "Wed 15:00", &cooling);
     assert_eq!(text, "Watched all that time: yard.");
+    let lines = answer_to(&people("Wed 14:00", "Wed 16:00"), &cooling, journal());
+    let lines = lines.knowledge.lines(&zone());
+    assert!(
+        lines[0].starts_with("yard: watched 2 h of 2 h"),
+        "{lines:?}"
+    );
+    let rows: Vec<_> = lines.iter().filter(|line| line.contains(" – ")).collect();
+    assert!(
+        rows.len() == 1 && rows[0].contains("in cool-downs"),
+        "{lines:?}"
+    );
     assert_eq!(
         said("Thu 02:00", "Thu 03:00", &cooling),
-        "Watched: yard. Not watched, or not known: yard from Thu 02:10 to Thu 02:14 CET, because no pictures came."
+        "Watched part of that time: yard. Not watched, or not known: yard from Thu 02:10 to Thu 02:14 CET, because no pictures came."
     );
     assert_eq!(
         said("Thu 02:11", "Thu 02:12", &cooling),

@@ -13,9 +13,8 @@
 //! - An update of the program drops only proposals that it can't read. A trial of another form is
 //!   left out of its proposal.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -24,6 +23,7 @@ use watchkeeper_store::durable::replace_private;
 use watchkeeper_store::private_folder::make_private;
 
 use super::conversation::{ShownProposal, readable};
+use crate::file_lock;
 use crate::permissions::Entrypoint;
 
 /// Most pending proposals of one entrypoint.
@@ -273,21 +273,15 @@ impl PendingProposals {
             format: FORMAT,
             offers,
         };
-        // Strings and numbers always serialise.
-        let text = serde_json::to_string(&stored).unwrap_or_default();
-        replace_private(&path, text.as_bytes()).map_err(io)
+        let text = serde_json::to_vec(&stored).map_err(|error| io(error.into()))?;
+        replace_private(&path, &text).map_err(io)
     }
 
     /// Locks the file against other processes until the guard is dropped.
     fn lock(&self) -> Result<File, PendingError> {
         let path = self.folder.join(LOCK);
         make_private(&self.folder)
-            .and_then(|()| {
-                let mut options = OpenOptions::new();
-                let file = options.create(true).append(true).mode(0o600).open(&path)?;
-                file.lock()?;
-                Ok(file)
-            })
+            .and_then(|()| file_lock::lock(&path))
             .map_err(|source| PendingError::Io { path, source })
     }
 

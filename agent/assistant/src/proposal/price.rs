@@ -14,6 +14,7 @@ use watchkeeper_contract::backtest::BacktestEvent;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, MediaKind, Phase};
 use watchkeeper_contract::health::EventTimes;
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::model::BackendChange;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::workflow::DryRunReport;
 
@@ -117,6 +118,9 @@ pub struct ProcessorShares {
     /// Frames a second that it looked at, and that it wanted.
     pub looked_fps: f64,
     pub wanted_fps: f64,
+    /// Whether another back end may soon run the network, and take less.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_changing: bool,
 }
 
 impl ProcessorShares {
@@ -130,15 +134,22 @@ impl ProcessorShares {
             others: report.others_s.map(|spent| spent / results.source_s),
             looked_fps,
             wanted_fps: report.wanted_fps.max(looked_fps),
+            is_changing: report
+                .backend_changes
+                .iter()
+                .any(BackendChange::is_in_progress),
         };
         (results.source_s > 0.0 && results.processor_s > 0.0).then_some(shares)
     }
 
-    /// From the share at the rate of the trial to that at the wanted rate.
+    /// From the share at the rate of the trial to that at the wanted rate; from nothing while the
+    /// back end changes.
     fn of_pipeline(&self) -> Estimate {
+        let low = if self.is_changing { 0.0 } else { self.pipeline };
         Estimate {
+            low,
+            likely: self.pipeline,
             high: self.pipeline * self.wanted_fps / self.looked_fps,
-            ..Estimate::exact(self.pipeline)
         }
     }
 }
@@ -230,8 +241,13 @@ impl PriceTag {
     /// The processor share, and which of its pieces are missing.
     fn processor(&self) -> Option<String> {
         let (share, shares) = (self.processor_share?, self.shares?);
-        let percent = share.text(|share| format!("{:.1}", share * 100.0));
-        let mut text = format!("{percent} % of a core");
+        let percent = |share: f64| format!("{:.1}", share * 100.0);
+        let mut text = match (shares.is_changing, shares.others) {
+            (true, _) => format!("up to {}", percent(share.high)),
+            (false, Some(_)) => share.text(percent),
+            (false, None) => format!("at least {}", share.text(percent)),
+        };
+        text.push_str(" % of a core");
         let is_decoding_known = shares.others.is_some();
         if !is_decoding_known {
             text.push_str(" without decoding (other work ran meanwhile)");
@@ -251,11 +267,13 @@ impl PriceTag {
                 " (this load leaves it {looked:.1} of {wanted:.1} frames a second)"
             ));
         }
-        Some(match shares.others {
-            Some(0.0) => format!("{text} (another watch decodes the camera already)"),
-            Some(_) => text,
-            None => format!("at least {text}"),
-        })
+        if shares.is_changing {
+            text.push_str(" (less once a faster back end runs the model)");
+        }
+        if shares.others == Some(0.0) {
+            text.push_str(" (another watch decodes the camera already)");
+        }
+        Some(text)
     }
 
     fn known(&mut self, name: &str, value: Result<Estimate, String>) -> Option<Estimate> {

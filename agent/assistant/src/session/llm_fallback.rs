@@ -18,8 +18,8 @@ use super::secrets::hide_secrets;
 use super::setup_runner::{PREVIEWS_FOLDER, SetupRequest, SetupRunner};
 use super::sub_agents::SubAgents;
 use super::user_session::Session;
+use crate::blueprint::BlueprintStore;
 use crate::blueprint::store::BlueprintEntry;
-use crate::blueprint::{BlueprintStore, Job};
 use crate::failure::Error;
 use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
@@ -27,7 +27,6 @@ use crate::proposal::snapshot::SystemSnapshot;
 use crate::router::{self, ChosenBy, Route, RouteError};
 use crate::setup_agent::tool_context::ToolContext;
 use crate::setup_agent::turn_record::TurnEnd;
-use crate::wording::quoted;
 
 /// Result of [`Session::try_rewording`].
 enum RewordOutcome {
@@ -35,12 +34,12 @@ enum RewordOutcome {
     Replied(Reply),
     /// The LLM is not available.
     Failed,
-    /// The blueprint that works on the text, and what the rules made of a part of it.
-    Routed(Route, Option<Box<PartialReply>>),
+    /// The blueprint that works on the text, and the reply for the case that it fails.
+    Routed(Route, Option<Box<SpareReply>>),
 }
 
-/// A reply to a rewording that leaves out part of the text.
-struct PartialReply {
+/// A reply to a whole rewording of a text in another language.
+struct SpareReply {
     rewording: RewordResult,
     reply: Reply,
     conversation: SessionState,
@@ -110,20 +109,22 @@ impl Session {
         } else {
             self.routed(router::route_to_setup(&blueprints, ChosenBy::Pictures))
         };
-        let (route, partial) = match rewording {
+        let (route, spare) = match rewording {
             RewordOutcome::Replied(reply) => return Ok(Some(reply)),
             RewordOutcome::Failed => return Ok(None),
-            RewordOutcome::Routed(route, partial) => (route, partial),
+            RewordOutcome::Routed(route, spare) => (route, spare),
         };
         match self.run_setup(&client, text, attached, route, here).await {
             Ok(reply) => Ok(Some(reply)),
             Err(why) => {
                 self.report_llm_failure(&why);
-                // A part of the request is better than nothing, if the user sees what is missing.
-                Ok(partial.map(|partial| {
-                    self.report_partial_rewording(&partial.rewording);
-                    self.conversation = partial.conversation;
-                    partial.reply
+                Ok(spare.map(|spare| {
+                    let RewordResult {
+                        reworded, model, ..
+                    } = &spare.rewording;
+                    self.report_note(&format!("{model} reworded it as {:?}", reworded.request));
+                    self.conversation = spare.conversation;
+                    spare.reply
                 }))
             }
         }
@@ -177,15 +178,14 @@ impl Session {
             return Ok(RewordOutcome::Replied(reply));
         }
         let conversation = std::mem::replace(&mut self.conversation, before);
-        let is_usable = is_complete || job == Job::SetUp && matches!(reply, Reply::Proposal(_));
-        let partial = is_usable.then(|| {
-            Box::new(PartialReply {
+        let spare = is_complete.then(|| {
+            Box::new(SpareReply {
                 rewording: said,
                 reply,
                 conversation,
             })
         });
-        Ok(RewordOutcome::Routed(route, partial))
+        Ok(RewordOutcome::Routed(route, spare))
     }
 
     /// Informs the user if a route is refused.
@@ -253,17 +253,6 @@ impl Session {
                 "{model} reworded it as {:?} ({cost})",
                 reworded.request
             ));
-        }
-    }
-
-    fn report_partial_rewording(&self, said: &RewordResult) {
-        self.report_note(&format!(
-            "{} reworded it as {:?}",
-            said.model, said.reworded.request
-        ));
-        let left_out = &said.reworded.left_out;
-        if !left_out.is_empty() {
-            self.report_note(&format!("the rewording leaves out: {}", quoted(left_out)));
         }
     }
 

@@ -5,6 +5,7 @@
 //!   with the command.
 //! - Rules in a workflow's event sinks stay unchanged.
 
+use jiff::Timestamp;
 use serde_json::json;
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::pipeline::PipelineSpec;
@@ -20,6 +21,11 @@ use crate::proposal::backtest::BacktestSummary;
 use crate::proposal::conversation::Reply;
 use crate::proposal::llm_proposal::{LlmProposal, ProposedBy, ProposedChange};
 use crate::proposal::snapshot::SystemSnapshot;
+use crate::wording::counted;
+
+const HOUR_MS: f64 = 3_600_000.0;
+/// Largest difference between the starts of two backtests that are compared.
+const MAX_DIFFERENCE_MS: i64 = 60_000;
 
 impl Session {
     /// Proposes to narrow the rules of a pipeline; an answer says why if none is narrowed.
@@ -50,7 +56,7 @@ impl Session {
         let before = self.conversation.clone();
         let reply = match narrowed(&current, rules, &answers) {
             Ok((spec, mut evidence)) => {
-                evidence.extend(self.replayed_as_it_is(&current).await);
+                evidence.extend(self.compared(&current, &spec).await);
                 let proposal = LlmProposal {
                     model: "watchkeeper".to_owned(),
                     by: ProposedBy::Box,
@@ -69,16 +75,30 @@ impl Session {
         self.finish_reply(&request, reply, before, here).await
     }
 
-    /// Backtest of the unchanged pipeline over the last hours, to compare the proposal with.
-    async fn replayed_as_it_is(&self, spec: &PipelineSpec) -> Option<String> {
+    /// Backtests of the pipeline without and with the change, over one span.
+    async fn compared(&self, current: &PipelineSpec, changed: &PipelineSpec) -> Option<String> {
+        let with = self.replayed(changed, MAX_BACKTEST_HOURS).await?;
+        // The runtime may replay less than it is asked for.
+        let since = Timestamp::now().as_millisecond() - with.from_ms;
+        let without = self.replayed(current, since as f64 / HOUR_MS).await?;
+        let is_one_span = (without.from_ms - with.from_ms).abs() < MAX_DIFFERENCE_MS;
+        is_one_span.then(|| {
+            let events = counted(with.events, "event");
+            format!(
+                "without the change, {}; with it {events}",
+                without.sentence()
+            )
+        })
+    }
+
+    async fn replayed(&self, spec: &PipelineSpec, hours: f64) -> Option<BacktestSummary> {
         let wanted = Backtest {
             pipeline: spec.clone(),
-            hours: MAX_BACKTEST_HOURS,
+            hours: hours.min(MAX_BACKTEST_HOURS),
             pictures: false,
         };
         let report = self.deps.client.backtest(&wanted).await.ok()?;
-        let summary = BacktestSummary::from_report(&report, spec).ok()?;
-        Some(format!("without the change, {}", summary.sentence()))
+        BacktestSummary::from_report(&report, spec).ok()
     }
 }
 

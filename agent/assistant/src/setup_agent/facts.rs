@@ -4,6 +4,8 @@
 //!   same facts.
 //! - A draft never changes, so findings about it stay true.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
@@ -285,7 +287,8 @@ impl TurnFacts {
             &mut proposal.not_possible,
             &mut proposal.evidence,
         ] {
-            all.dedup();
+            let mut seen = BTreeSet::new();
+            all.retain(|sentence| seen.insert(sentence.clone()));
             all.truncate(MAX_SENTENCES);
         }
         (!proposal.changes.is_empty()).then_some(proposal)
@@ -341,6 +344,30 @@ mod tests {
             draft: None,
             words: ModelWords::default(),
         }
+    }
+
+    #[test]
+    fn sentence_of_two_changes_is_listed_once() {
+        let mut facts = TurnFacts::default();
+        for id in ["a", "b"] {
+            let ToolFact::Proposed { change, draft, .. } = stop(id) else {
+                panic!("a proposal");
+            };
+            let assumed = ["all day", &format!("camera {id}")]
+                .map(str::to_owned)
+                .into();
+            let words = ModelWords {
+                assumed,
+                ..ModelWords::default()
+            };
+            facts.add(ToolFact::Proposed {
+                change,
+                draft,
+                words,
+            });
+        }
+        let assumed = facts.to_proposal("m").unwrap().assumed;
+        assert_eq!(assumed, ["all day", "camera a", "camera b"]);
     }
 
     #[test]

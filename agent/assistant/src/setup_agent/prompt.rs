@@ -56,7 +56,7 @@ that draw:"#;
 const RULES: &str = r#"
 Rules (what makes an event; they name steps of the workflow and never repeat coordinates):
 {"name":"in","when":{"kind":"crosses","line":"LINE STEP","direction":"in"},
-"classes":["person"],"cooldown_s":0,"severity":"info"}
+"classes":["person"],"cooldown_s":60,"severity":"info"}
 Other "when": {"kind":"appears","detections":"$steps.tracker.tracked_detections"},
 {"kind":"enters","zone":"ZONE STEP"}, {"kind":"leaves","zone":"ZONE STEP"},
 {"kind":"stays","zone":"ZONE STEP","for_s":120},

@@ -42,7 +42,7 @@ const FREE_FAILURES: u32 = 3;
 /// Tools that make or propose a draft.
 const DRAFT_TOOLS: [&str; 3] = ["validate_workflow", "propose_deployment", "propose_control"];
 /// Added to an answer after which nothing waits, although a draft was made or failed.
-const NOTHING_PROPOSED: &str = "Nothing was proposed, so nothing waits for a yes.";
+const NOTHING_PROPOSED: &str = "Nothing was changed or proposed, so nothing waits for a yes.";
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnStep {

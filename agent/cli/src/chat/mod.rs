@@ -1,6 +1,6 @@
 //! `watchkeeper chat`: a session on the terminal, or line by line from a program.
 //!
-//! - A failure does not end the chat; only the user does.
+//! - A failed request does not end the chat; the user or an unreadable line does.
 //! - Alerts appear above the line that is being typed; a program gets them with `--alerts` only.
 //! - On a terminal, Ctrl-C cancels the current request, but never a confirmed change.
 

@@ -5,7 +5,7 @@
 //! - Networks alone never reach `act`.
 
 use watchkeeper_contract::assessment::ChainResult;
-use watchkeeper_contract::event::Verdict;
+use watchkeeper_contract::event::{Verdict, confidence_text, gate_text};
 use watchkeeper_contract::rule::Gates;
 
 use super::sources::Source;
@@ -105,7 +105,7 @@ pub(super) fn weigh(asked: &[Asked<'_>], gates: &Gates, left: Option<String>) ->
             result: ChainResult::Person,
             verdict: Verdict::Review,
             confidence,
-            reason: format!("review: {confidence:.2}, and {why}"),
+            reason: format!("review: {}, and {why}", confidence_text(confidence)),
         };
     }
     let is_model_alone = deciding.all(|a| a.source.kind.is_network());
@@ -117,7 +117,7 @@ fn by_gates(confidence: f64, gates: &Gates, is_model_alone: bool) -> Final {
         result: ChainResult::Decided,
         verdict,
         confidence,
-        reason: format!("{word}: {confidence:.2} is at or above the gate of {gate:.2}{note}"),
+        reason: format!("{word}: {}{note}", gate_text(confidence, gate)),
     };
     let person = |verdict, text: String| Final {
         result: ChainResult::Person,
@@ -136,21 +136,15 @@ fn by_gates(confidence: f64, gates: &Gates, is_model_alone: bool) -> Final {
         }
         c if c >= gates.review => person(
             Verdict::Review,
-            format!("review: {c:.2} is below the gate of {:.2}", gates.record),
+            format!("review: {}", gate_text(c, gates.record)),
         ),
         c if c >= gates.escalate => person(
             Verdict::Escalate,
-            format!(
-                "escalate: {c:.2} after all sources is below {:.2}",
-                gates.review
-            ),
+            format!("escalate: {} after all sources", gate_text(c, gates.review)),
         ),
         c => person(
             Verdict::Review,
-            format!(
-                "review: {c:.2} is below the last gate of {:.2}",
-                gates.escalate
-            ),
+            format!("review: {}, the last one", gate_text(c, gates.escalate)),
         ),
     }
 }

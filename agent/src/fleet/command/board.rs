@@ -108,7 +108,7 @@ enum Expiry {
     /// Not expired, or without expiry.
     Ahead,
     Over,
-    /// Unknown, because the clock was never set.
+    /// Unknown, because the clock was never set, or not since the start.
     Unknown,
 }
 
@@ -270,7 +270,7 @@ impl CommandBoard {
 
     /// Initial status of a valid request.
     fn admit(&self, now: Wall, request: &CommandRequest) -> CommandStatus {
-        match expiry(now, request) {
+        match self.expiry(now, request) {
             Expiry::Over => return CommandStatus::Expired,
             Expiry::Unknown if !self.clock_may_come(now) => return clock_unset(),
             Expiry::Ahead | Expiry::Unknown => {}
@@ -368,7 +368,17 @@ impl CommandBoard {
 
     fn expiry_of(&self, now: Wall, key: &CommandKey) -> Expiry {
         let request = self.ledger.get(key).and_then(|r| r.request.as_ref());
-        request.map_or(Expiry::Ahead, |request| expiry(now, request))
+        request.map_or(Expiry::Ahead, |request| self.expiry(now, request))
+    }
+
+    /// Judges whether a command may start. A clock that runs free after a start may be days behind
+    /// until a time server answers, so that it shows only what is over.
+    fn expiry(&self, now: Wall, request: &CommandRequest) -> Expiry {
+        let may_be_behind = now.quality == TimeQuality::Estimated && self.clock_may_come(now);
+        match expiry(now, request) {
+            Expiry::Ahead if request.expires_at.is_some() && may_be_behind => Expiry::Unknown,
+            judged => judged,
+        }
     }
 
     fn change(&mut self, now: Wall, key: &CommandKey, status: CommandStatus) {

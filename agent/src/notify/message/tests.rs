@@ -80,7 +80,7 @@ fn channel_receives_an_opinion_that_changes_the_event() {
     let notification = event_notification(&channel, &names(), &raised, None).unwrap();
     assert_eq!(notification.id, format!("{}-opinion", raised.id));
     let text = notification.text;
-    let begin = "CRITICAL: needs review after a second opinion (0.78 with the second opinion";
+    let begin = "CRITICAL: needs review after a second opinion (0.77 with the second opinion";
     assert!(text.starts_with(begin), "{text}");
     assert!(text.ends_with(" A model adds: a person"), "{text}");
     let event: Value = serde_json::from_slice(&notification.event).unwrap();

@@ -125,7 +125,9 @@ pub(super) fn note() -> String {
          - Answers that are not stored are sent a few at a time. If more than {} requests wait for one, or {} rejections are \
          remembered, other requests stay unanswered until they come again in the next session; clear finished ones.\n\
          - While the box's clock is not set, a request with `expires_at` waits, and later ones wait behind it. If the clock \
-         is still not set {} minutes after the agent's start, the request is rejected, because its expiry can't be checked.\n",
+         is still not set {} minutes after the agent's start, the request is rejected, because its expiry can't be checked. \
+         In these minutes a clock that only runs free counts as not set, because it may be days behind; what is over by it \
+         is expired.\n",
         watchkeeper_agent::fleet::command::LEDGER_ENTRIES,
         watchkeeper_agent::fleet::command::REJECTED_ENTRIES,
         watchkeeper_agent::fleet::command::LEDGER_DAYS,

@@ -133,6 +133,15 @@ impl ChangeTask {
             network,
             candidates,
         } = self;
+        // A change that is to come is shown at once: what is measured meanwhile is of the former.
+        if let Some(first) = candidates.first() {
+            network.in_use.set_change(ChangeReport {
+                model: network.model.clone(),
+                from: network.in_use.name(),
+                to: first.backend,
+                state: ChangeState::Building { share: 0.0 },
+            });
+        }
         if !network.link.sleep(network.policy.start_delay) {
             return;
         }

@@ -6,7 +6,7 @@
 //!
 //! - The confidence is in `0.0..=1.0`; without evidence it is 0.
 
-use watchkeeper_contract::event::{Decision, Verdict};
+use watchkeeper_contract::event::{Decision, Verdict, confidence_text, gate_text};
 use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::{Gates, Severity};
 
@@ -50,11 +50,6 @@ pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
     let confidence = confidence(chain);
     let verdict = verdict(confidence, gates);
     let (word, gate) = gate(verdict, gates);
-    let side = if verdict == Verdict::Discard {
-        "below"
-    } else {
-        "at or above"
-    };
     let by = |a: &&EvidenceItem, b: &&EvidenceItem| a.confidence().total_cmp(&b.confidence());
     let ends = chain.iter().min_by(by).zip(chain.iter().max_by(by));
     let ends = ends.map_or_else(
@@ -73,7 +68,7 @@ pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
         verdict,
         confidence,
         raw_confidence: None,
-        reason: format!("{word}: {confidence:.2} is {side} the gate of {gate:.2}{ends}"),
+        reason: format!("{word}: {}{ends}", gate_text(confidence, gate)),
         asks: None,
     }
 }
@@ -108,7 +103,8 @@ pub fn calibrate(
         confidence,
         raw_confidence: Some(raw),
         reason: format!(
-            "{word}: {confidence:.2} after {answers} answers of people{kept}; by evidence alone {}",
+            "{word}: {} after {answers} answers of people{kept}; by evidence alone {}",
+            confidence_text(confidence),
             decision.reason
         ),
         asks: None,

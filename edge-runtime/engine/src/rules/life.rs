@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
+use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict, gate_text};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::pipeline::SuppressedCounts;
 use watchkeeper_contract::review::Calibration;
@@ -213,8 +213,8 @@ impl EventEmitter {
             }
             decision.verdict = Verdict::Review;
             decision.reason = format!(
-                "review: {:.2} is below the gate of {:.2}, where the rule lets a person decide",
-                decision.confidence, self.gates.escalate
+                "review: {}, where the rule lets a person decide",
+                gate_text(decision.confidence, self.gates.escalate)
             );
         }
         // Critical events are never suppressed by a cool-down or a limit.

@@ -9,6 +9,8 @@ pub use crate::chain::{
     ChainBreak, ChainGap, ChainLoss, ChainLossCause, ChainPart, ChainReport, ChainStart, GapCause,
     LostRange,
 };
+use crate::confidence::round_down;
+pub use crate::confidence::{confidence_text, gate_text};
 use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
 use crate::model::BackendChangeResult;
 use crate::rule::{BelowGates, ClipMaterial, DecideSpec, Gates, Severity};
@@ -327,8 +329,7 @@ impl Decision {
     /// Confidence in whole percent, rounded down: 69.9 % does not look as if it passed a gate of
     /// 70 %.
     pub fn percent(&self) -> f64 {
-        // 0.29 is a little less than 29 percent.
-        (self.confidence * 100.0 + 1e-6).floor()
+        round_down(self.confidence, 100.0)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod camera_trial;
 pub mod canonical;
 pub mod chain;
 pub mod command;
+mod confidence;
 pub mod coverage;
 pub mod effect;
 pub mod event;

@@ -68,6 +68,18 @@ pub struct BackendChange {
     pub state: BackendChangeState,
 }
 
+impl BackendChange {
+    /// Whether the former back end still serves, and the new one may follow.
+    pub fn is_in_progress(&self) -> bool {
+        matches!(
+            self.state,
+            BackendChangeState::Building { .. }
+                | BackendChangeState::Comparing { .. }
+                | BackendChangeState::Agreed
+        )
+    }
+}
+
 /// State of a change of the back end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::event::{Decision, RuleEvent};
+use crate::model::BackendChange;
 use crate::pipeline::{PipelineResults, PipelineSpec, PipelineWarning};
 use crate::rule::Severity;
 
@@ -179,6 +180,10 @@ pub struct DryRunReport {
     /// Model and back end that were used, such as `yolox-nano on rten`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detector: Option<String>,
+    /// The latest change of each model's back end. Until it ends, the times below are those of the
+    /// former back end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backend_changes: Vec<BackendChange>,
     /// Names of the rules that were in force.
     pub rules: Vec<String>,
     /// Counts. `events` is the sum of the events below and those left out.

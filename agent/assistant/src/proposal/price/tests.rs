@@ -12,6 +12,7 @@ fn shares(pipeline: f64, others: Option<f64>) -> ProcessorShares {
         others,
         looked_fps: 10.0,
         wanted_fps: 10.0,
+        is_changing: false,
     }
 }
 
@@ -81,6 +82,35 @@ fn share_of_a_network_that_misses_frames_is_a_range() {
     });
     let begin = "processor 42.0 to 102.0 % of a core (this load leaves it 10.0 of 25.0 frames";
     assert!(text.starts_with(begin), "{text}");
+}
+
+#[test]
+fn share_is_a_bound_while_the_back_end_changes() {
+    let report = |state: Value| -> DryRunReport {
+        let mut report = json!(DryRunReport::default());
+        report["results"]["frames"] = json!(11);
+        report["results"]["source_s"] = json!(1.0);
+        report["results"]["processor_s"] = json!(0.11);
+        let change = json!({"model": "m", "from": "rten", "to": "ort", "state": state});
+        report["backend_changes"] = json!([change]);
+        serde_json::from_value(report).unwrap()
+    };
+    let with = |state| {
+        let shares = ProcessorShares::from_report(&report(state));
+        sentence(Measured {
+            processor: Ok(shares.unwrap()),
+            ..measured()
+        })
+    };
+    let building = with(json!({"state": "building", "share": 0.0}));
+    let text = "processor up to 10.0 % of a core without decoding (other work ran meanwhile) \
+        (less once a faster back end runs the model),";
+    assert!(building.starts_with(text), "{building}");
+    let swapped = with(json!({"state": "swapped"}));
+    assert!(
+        swapped.starts_with("processor at least 10.0 %"),
+        "{swapped}"
+    );
 }
 
 #[test]

@@ -118,8 +118,28 @@ mod tests {
             way.starts_with("rules[0].when: ") && way.contains("`any`"),
             "{way}"
         );
-        let clip = said(json!({"name": "r", "when": appears, "clip": true}));
-        assert!(clip.contains("write {\"before_s\":5"), "{clip}");
+        for (rule, form) in [
+            (json!({"when": appears, "clip": true}), "{\"before_s\":5"),
+            (json!({"when": "enters"}), "{\"kind\":\"enters\""),
+            (
+                json!({"when": appears, "schedule": "22:00-06:00"}),
+                "{\"from\":\"22:00\"",
+            ),
+            (json!({"when": appears, "gates": 0.9}), "{\"act\":0.9"),
+            (
+                json!({"when": {"kind": "count", "detections": "d", "bound": 5}}),
+                "one bound",
+            ),
+            (
+                json!({"when": {"kind": "count", "detections": "d", "bound": ">5"}}),
+                "one bound",
+            ),
+        ] {
+            let mut rule = rule;
+            rule["name"] = json!("r");
+            let error = said(rule);
+            assert!(error.contains(&format!("write {form}")), "{error}");
+        }
         let text = rules(json!("[{")).err().unwrap_or_default();
         assert!(text.starts_with("rules: not JSON"), "{text}");
     }

@@ -17,6 +17,14 @@ use crate::proposal::checks::check_draft;
 const MAX_ERRORS: usize = 12;
 /// Maximum allowed values listed for one error.
 const MAX_ALLOWED: usize = 30;
+/// Members of a definition.
+const MEMBERS: [&str; 5] = [
+    "version",
+    "inputs",
+    "steps",
+    "outputs",
+    "dynamic_blocks_definitions",
+];
 /// Longest definition, in bytes.
 const MAX_DEFINITION: usize = 64 * 1024;
 
@@ -128,6 +136,7 @@ pub(super) async fn check_definition(
         .collect();
     let mut result = json!({"compiles": true, "draft": name, "outputs": outputs});
     let mut mind = checked.warnings;
+    mind.extend(ignored_members(&workflow));
     for warning in report.warnings {
         let meant = warning
             .nearest
@@ -150,6 +159,17 @@ pub(super) async fn check_definition(
             text,
             warnings: mind,
         },
+    })
+}
+
+/// Warns about members of a definition that have no effect, such as rules.
+fn ignored_members(workflow: &Value) -> impl Iterator<Item = String> {
+    let members = workflow.as_object().into_iter().flat_map(|all| all.keys());
+    let ignored = members.filter(|key| !MEMBERS.contains(&key.as_str()));
+    ignored.map(|key| {
+        format!(
+            "{key:?} is no member of a definition, so it is ignored; rules go to propose_deployment"
+        )
     })
 }
 

@@ -217,6 +217,27 @@ fn command_with_expiry_waits_for_the_clock_and_blocks_others() {
 }
 
 #[test]
+fn clock_that_runs_free_is_not_trusted_right_after_the_start() {
+    let day = DAY_MS;
+    let begun = || {
+        let mut board = CommandBoard::new(free(10), BTreeMap::new());
+        board.handle(free(10), asked("late", Ok(snapshot(Some(5)))));
+        board.handle(free(10), asked("a", Ok(snapshot(Some(2 * day)))));
+        let story = ["late expired", "a accepted"];
+        assert_eq!(settle(&mut board, free(10)), story);
+        board
+    };
+    let mut board = begun();
+    board.handle(at(3 * day), Input::Tick);
+    assert_eq!(settle(&mut board, at(3 * day)), ["a expired"]);
+    // No time server answers.
+    let mut board = begun();
+    let later = free(10 + i64::try_from(CLOCK_TIMEOUT.as_millis()).expect("small"));
+    board.handle(later, Input::Tick);
+    assert_eq!(settle(&mut board, later), ["a executing", "a starts"]);
+}
+
+#[test]
 fn unset_clock_blocks_commands_for_a_bounded_time() {
     let mut board = CommandBoard::new(unset(0), BTreeMap::new());
     board.handle(unset(1), asked("a", Ok(snapshot(Some(10)))));
