@@ -166,6 +166,9 @@ impl Address {
         match scheme.as_str() {
             "rtsp" | "rtsps" | "rtspt" | "http" | "https" => {
                 let (url, credentials) = network(text)?;
+                if scheme.starts_with("rtsp") {
+                    return Ok(Self::Rtsp { url, credentials });
+                }
                 // Otherwise its media type shows it only when the camera is opened.
                 let path = url.path().to_ascii_lowercase();
                 if path.ends_with(".m3u8") || path.ends_with(".mpd") {
@@ -173,11 +176,7 @@ impl Address {
                         "a playlist (HLS, DASH) is not played; use the camera's rtsp:// address",
                     ));
                 }
-                Ok(if scheme.starts_with("rtsp") {
-                    Self::Rtsp { url, credentials }
-                } else {
-                    Self::Http { url, credentials }
-                })
+                Ok(Self::Http { url, credentials })
             }
             "csi" => csi(text),
             "file" => {
@@ -489,6 +488,7 @@ mod tests {
             let error = Address::parse(playlist).unwrap_err().to_string();
             assert!(error.contains("use the camera's rtsp://"), "{error}");
         }
+        assert!(Address::parse("rtsp://cam/live.m3u8").is_ok());
         assert!(Address::parse("v4l2:").is_err());
         assert!(Address::parse("v4l2:/dev/video0?width=3").is_err());
         assert!(Address::parse("  ").is_err());

@@ -93,6 +93,13 @@ impl Default for MediaLimits {
     }
 }
 
+/// What a count does with incomplete files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leftovers {
+    Remove,
+    Keep,
+}
+
 /// The media store. Shared by reference among threads.
 #[derive(Debug)]
 pub struct MediaStore {
@@ -134,7 +141,8 @@ impl MediaStore {
     }
 
     /// Locks the index. The first call counts the files, removes incomplete ones of a crash, and
-    /// deletes what is over the limit. A failed count is repeated after [`RETRY_COUNT`].
+    /// deletes what is over the limit. A failed count is repeated after [`RETRY_COUNT`]; by then
+    /// incomplete files may be in use, and stay.
     fn index(&self) -> MutexGuard<'_, Index> {
         let mut index = self.index.lock();
         let waits = |at: Instant| at.elapsed() < RETRY_COUNT;
@@ -142,7 +150,11 @@ impl MediaStore {
             return index;
         }
         let mut files = Vec::new();
-        index.is_counted = self.list(&mut files);
+        let leftovers = match index.count_failed {
+            None => Leftovers::Remove,
+            Some(_) => Leftovers::Keep,
+        };
+        index.is_counted = self.list(&mut files, leftovers);
         index.count_failed = (!index.is_counted).then(Instant::now);
         files.sort_unstable();
         for entry in files {
@@ -156,14 +168,14 @@ impl MediaStore {
     }
 
     /// Lists all files. Returns false when a folder can't be read.
-    fn list(&self, files: &mut Vec<MediaEntry>) -> bool {
+    fn list(&self, files: &mut Vec<MediaEntry>, leftovers: Leftovers) -> bool {
         let warn = |folder: &Path, error: &io::Error| {
             tracing::warn!(path = %folder.display(), %error, "can't read a folder of pictures and clips");
         };
         let listed = days(&self.root).inspect_err(|error| warn(&self.root, error));
         let mut is_complete = listed.is_ok();
         for day in listed.into_iter().flatten() {
-            let listed = list_day(&day, files).inspect_err(|error| warn(&day, error));
+            let listed = list_day(&day, files, leftovers).inspect_err(|error| warn(&day, error));
             is_complete &= listed.is_ok();
         }
         is_complete
@@ -442,14 +454,16 @@ fn last_id(day: &Path) -> Option<Ulid> {
     entries.map(|entry| entry.id).max()
 }
 
-/// Adds the files of a day to `files`, and removes incomplete ones.
-fn list_day(day: &Path, files: &mut Vec<MediaEntry>) -> io::Result<()> {
+/// Adds the complete files of a day to `files`.
+fn list_day(day: &Path, files: &mut Vec<MediaEntry>, leftovers: Leftovers) -> io::Result<()> {
     for file in fs::read_dir(day)? {
         let file = file?;
         let name = file.file_name();
         let name = name.to_string_lossy();
         if name.starts_with('.') || name.ends_with(".tmp") {
-            if let Err(error) = durable::remove_leftover(&file.path()) {
+            if leftovers == Leftovers::Remove
+                && let Err(error) = durable::remove_leftover(&file.path())
+            {
                 tracing::warn!(path = %file.path().display(), %error, "can't delete a leftover");
             }
         } else if let Some(entry) = MediaEntry::of_file(&name) {

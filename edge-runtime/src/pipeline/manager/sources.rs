@@ -277,14 +277,14 @@ fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
         .map_err(|error| Problem::invalid_value(error.message).at("controls", error.found))?;
     crate::capture::check_decoder(spec.decoder)
         .map_err(|why| Problem::invalid_value(why).at("decoder", spec.decoder.name()))?;
-    for (key, value, bounds) in [
-        ("stall_s", spec.stall_s, STALL_S),
-        ("max_fps", spec.max_fps, MAX_FPS),
+    for (key, value, bounds, unit) in [
+        ("stall_s", spec.stall_s, STALL_S, "seconds"),
+        ("max_fps", spec.max_fps, MAX_FPS, "frames a second"),
     ] {
         if let Some(value) = value.filter(|value| !bounds.contains(value)) {
             let (min, max) = bounds.into_inner();
             return Err(Problem::invalid_value(format!(
-                "{key} is {value}; use a number from {min} to {max}, or leave it out"
+                "{key} is {value}; use {min} to {max} {unit}, or leave it out"
             ))
             .at(key, value.to_string()));
         }
