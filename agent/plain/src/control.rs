@@ -17,7 +17,7 @@ use crate::names;
 use crate::propose::{ChangeSet, pause, pause_end};
 use crate::reader::{Found, Reader, one_of};
 use crate::refusal::Refusal;
-use crate::scene::{Deployed, Scene, quoted_all};
+use crate::scene::{Deployed, Scene};
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
@@ -207,10 +207,6 @@ impl Verb {
         };
         let all: Vec<&Deployed> = r.scene.pipelines.iter().collect();
         let hint = format!("{remedy} {}", sentence(&all));
-        if self.stops_telling && names::mentions_class(r) && !left.is_empty() {
-            let text = format!("No watch reports only {}. {hint}", quoted_all(&left, ", "));
-            return Err(Refusal::not_read(text, left));
-        }
         closed::refuse_words(r, left, &hint)
     }
 

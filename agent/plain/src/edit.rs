@@ -16,7 +16,7 @@ use crate::lexicon::{Stand, Way};
 use crate::names::{self, Mention, WATCHES};
 use crate::new_watch::Objects;
 use crate::place::Where;
-use crate::propose::{ChangeSet, replace};
+use crate::propose::{ChangeSet, check_direction, replace};
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::Refusal;
 use crate::request::{are_only_these, labels, one_list, pick};
@@ -155,7 +155,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 
 /// Understands a request to change a pipeline.
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
-    r.take_all(&["@raises_or_lowers"]);
+    let (more, less) = (r.take_all(&["@raises"]), r.take_all(&["@lowers"]));
     r.take(&["@change"]);
     r.take_all(&["@others_stay", "from now on"]);
     let target = target(r)?;
@@ -197,6 +197,8 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
             ),
         ));
     }
+    let direction = (more != less).then_some(more);
+    check_direction(&target.spec, &wanted.settings, direction)?;
     let spec = target.spec.clone();
     replace(spec, objects.as_ref(), &wanted.settings, &mut r.notes)
 }

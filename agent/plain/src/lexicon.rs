@@ -13,7 +13,7 @@ use watchkeeper_english::singulars;
 use crate::DataError;
 use crate::question_words::QuestionWords;
 use crate::templates::{self, Template};
-use crate::token::tokens;
+use crate::token::{one_of, tokens};
 
 /// Most tokens in a word of the lexicon or a label.
 pub(crate) const LONGEST: usize = 4;
@@ -207,9 +207,11 @@ impl Lexicon {
         self.words.function.contains(word)
     }
 
-    /// Whether a word may be anywhere in a question and changes nothing.
+    /// Whether a word may be anywhere in a question and changes nothing. `did you let anybody in` is
+    /// no question for who came in.
     pub(crate) fn is_asked(&self, word: &str) -> bool {
-        self.is_function(word) || self.words.asked.contains(word)
+        self.is_function(word) && !one_of("let|want|need|like|know", word)
+            || self.words.asked.contains(word)
     }
 
     /// Whether a word turns round or limits what it stands in.

@@ -22,8 +22,6 @@ use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
-/// States of a watch that only a command makes. Without a watch the question is for all commands.
-const COMMANDED: &str = "paused|resumed|deleted|change|changed";
 
 /// Topic of a question and the text that goes with it, or why it is refused.
 type Understood = Result<(Look, String), String>;
@@ -118,9 +116,7 @@ fn answer_state(r: &Reader<'_>, meant: &[&Deployed]) -> Option<String> {
     let yes = if is_so(first)? { "Yes" } else { "No" };
     let is_one = meant.iter().all(|one| one.state() == first.state());
     let is_asked = r.any_word(skip_polite(r, 0)) == "is" && !r.says(&["not"]);
-    let ids: Vec<&str> = meant.iter().map(|one| one.spec.id.as_str()).collect();
-    let are = if ids.len() == 1 { "is" } else { "are" };
-    (is_one && is_asked).then(|| format!("{yes}, {} {are} {}. ", ids.join(" and "), first.state()))
+    (is_one && is_asked).then(|| format!("{yes}: {}. ", first.state()))
 }
 
 /// Whether a question is of this kind, where it is of none before.
@@ -139,9 +135,7 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
             let is_other = names_watch || r.says(&[WATCHES]) || names::mentions_class(r);
             says && slots.range.is_some() && is_past && !is_other
         }
-        QuestionKind::History => {
-            (says || names_watch || r.says(&[COMMANDED])) && is_of_the_past(r, slots)
-        }
+        QuestionKind::History => (says || names_watch) && is_of_the_past(r, slots),
         QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&["@runs"]),
         QuestionKind::Pipelines => says || names_watch,
         QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
@@ -314,11 +308,9 @@ fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Resu
 /// Refuses a question with words that nothing reads: a table is not an answer to
 /// `what colour is the sky`.
 fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
-    const SHOWN: &str =
-        "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
     r.take_all(&words.asked);
     r.take_all(&words.beside);
-    r.take_all(&[SHOWN, "right now", "no changes|change"]);
+    r.take_all(&["@shown"]);
     let rest = content_words(r);
     if rest.is_empty() {
         return Ok(());

@@ -16,7 +16,7 @@ use crate::answer::{Change, Proposal};
 use crate::refusal::{Notes, Refusal};
 use crate::scene::Scene;
 pub(crate) use deploy::deploy;
-pub(crate) use replace::replace;
+pub(crate) use replace::{check_direction, replace};
 
 /// Changes that one request asks for, in order, and the sentence about them.
 #[derive(Debug, Clone, PartialEq)]

@@ -19,6 +19,7 @@ const NO_RULES: &str = "It has no rules of its own, so there is no duration, coo
 const SEVERAL_SPANS: &str =
     "It has several spans of hours. Set a new watch with the hours instead, and delete it.";
 const NO_DURATION: &str = "No rule of it waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.";
+const OTHER_WAY: &str = "The new value goes the other way than you say, so nothing is done. Say the value with \"set\".";
 
 /// Gives a pipeline other classes and settings; what is absent stays.
 pub(crate) fn replace(
@@ -83,6 +84,26 @@ fn edit_steps(spec: &mut PipelineSpec, objects: Option<&Objects>, confidence: Op
         }
     }
     any
+}
+
+/// Refuses `lower the confidence to 80%` where it is 10 %. `more`: whether the numbers are to be
+/// more or less than they are; absent: either.
+pub(crate) fn check_direction(
+    spec: &PipelineSpec,
+    settings: &Settings,
+    more: Option<bool>,
+) -> Result<(), Refusal> {
+    let steps = spec.workflow["steps"].as_array().into_iter().flatten();
+    let confidences = steps.map(|step| settings.confidence.zip(step["confidence"].as_f64()));
+    let times = spec.rules.iter().flatten().flat_map(|rule| {
+        let hold_s = waits(&mut rule.when.clone()).copied();
+        let cooldown_s = settings.cooldown_s.zip(Some(rule.cooldown_s));
+        [settings.hold_s.zip(hold_s), cooldown_s]
+    });
+    let is_other_way =
+        |(new, now)| more.is_some_and(|more| if more { new <= now } else { new >= now });
+    let wrong = confidences.chain(times).flatten().any(is_other_way);
+    Refusal::first(&[(wrong, OTHER_WAY)])
 }
 
 /// The time for which a rule waits; one that waits for none has none.

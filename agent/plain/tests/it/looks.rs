@@ -140,10 +140,10 @@ fn a_list_of_what_is_paused_names_nothing_else() {
 #[test]
 fn whether_one_watch_is_on_is_answered_by_yes_or_no() {
     for (text, answer) in [
-        ("is the gate alarm on", "No, gate-"),
-        ("is the gate alarm paused?", "Yes, gate-"),
-        ("is the dock alarm running", "Yes, dock-"),
-        ("is the dock alarm paused", "No, dock-"),
+        ("is the gate alarm on", "No: paused."),
+        ("is the gate alarm paused?", "Yes: paused."),
+        ("is the dock alarm running", "Yes: running."),
+        ("is the dock alarm paused", "No: "),
     ] {
         let said = looked(text, &box_with_a_pause()).text;
         assert!(said.starts_with(answer), "{text}: {said}");
@@ -151,9 +151,9 @@ fn whether_one_watch_is_on_is_answered_by_yes_or_no() {
     let mut failed = box_with_a_pause();
     failed.pipelines[1].not_running = Some("failed: no such model".to_owned());
     for (text, answer) in [
-        ("is the dock alarm running", "No, dock-"),
-        ("is the dock alarm off", "Yes, dock-"),
-        ("is the dock alarm paused", "No, dock-"),
+        ("is the dock alarm running", "No: failed"),
+        ("is the dock alarm off", "Yes: failed"),
+        ("is the dock alarm paused", "No: "),
     ] {
         let said = looked(text, &failed).text;
         assert!(said.starts_with(answer), "{text}: {said}");

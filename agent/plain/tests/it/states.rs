@@ -377,6 +377,18 @@ fn what_is_joined_to_a_day_that_is_left_out_is_no_day_that_stays() {
 }
 
 #[test]
+fn calmer_watch_has_no_lower_confidence() {
+    for text in [
+        "make the gate alarm less sensitive, confidence 1%",
+        "make the gate alarm more sensitive, confidence 99%",
+        "lower the confidence of the gate alarm to 99%",
+    ] {
+        let answer = ask(text, &box_with_watches());
+        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+    }
+}
+
+#[test]
 fn all_but_the_only_watch_is_nothing_else() {
     let said = format!(
         "{:?}",

@@ -224,7 +224,7 @@ async fn answer_about_one_watch_is_reported_before_the_table() {
     paused.paused_until = Some("2026-11-22T12:00:00Z".parse().unwrap());
     here.pipelines.push(paused);
     for (text, answer) in [
-        ("is the gate watch paused", "Yes, gate-watch is paused."),
+        ("is the gate watch paused", "Yes: paused."),
         ("until when is the gate watch paused", "12:00"),
     ] {
         let understood = session.plain.understand(text, &here.scene(&here.now));
