@@ -252,10 +252,11 @@ pub fn file_name(text: &str) -> String {
 #[must_use]
 pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
     let path = Path::new(name);
+    // Of "12.42.26 gate" the seconds and the camera are no ending.
     let ending = path.extension().map(|e| e.to_string_lossy().into_owned());
-    let stem = path
-        .file_stem()
-        .map_or(name.into(), |stem| stem.to_string_lossy());
+    let ending = ending.filter(|ending| ending.chars().all(char::is_alphanumeric));
+    let stem = ending.as_ref().and_then(|_| path.file_stem());
+    let stem = stem.map_or(name.into(), |stem| stem.to_string_lossy());
     let numbered = |n: usize| match &ending {
         Some(ending) => format!("{stem} {n}.{ending}"),
         None => format!("{stem} {n}"),

@@ -3,11 +3,13 @@
 //! - The form is `FIELD COMPARISON VALUE`. `is` takes texts joined by `or`, or a range of numbers
 //!   or times without its end. A range of hours may pass midnight: `hour is 22-6`.
 //! - `place` takes a distance too: `place is within 20 km of 52.52 13.4`.
+//! - `folder` is a folder that the file is below, `name` a pattern of its name: `name is IMG_*`.
 //! - Hours are numbers or times of a clock: `hour is 9:30-17`.
 //! - `not` negates a comparison: `hour not >= 19`.
 //! - A picture whose value is not known meets negations and `is unknown` only.
 //! - A value that no picture can have is refused.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use jiff::civil::DateTime;
@@ -27,10 +29,15 @@ enum Field {
     Time(fn(&Picture) -> Option<DateTime>),
 }
 
-const FIELDS: [(&str, Field); 24] = [
+const FIELDS: [(&str, Field); 26] = [
     ("camera", Field::Text(|picture| picture.camera.clone())),
     ("class", Field::Text(|picture| picture.class.clone())),
     ("zone", Field::Text(|picture| picture.zone.clone())),
+    ("folder", Field::Text(folder)),
+    (
+        "name",
+        Field::Text(|picture| Some(picture.name().to_owned())),
+    ),
     ("time", Field::Time(|picture| picture.taken)),
     (
         "place",
@@ -68,6 +75,12 @@ const FIELDS: [(&str, Field); 24] = [
     ("brightness", Field::Score(Trait::Brightness)),
     ("highlights", Field::Score(Trait::Highlights)),
 ];
+
+/// The folder of the file, with those above it.
+fn folder(picture: &Picture) -> Option<String> {
+    let folder = Path::new(&picture.file).parent()?;
+    Some(folder.to_string_lossy().into_owned())
+}
 
 /// A part of the local time of the exposure.
 fn taken(picture: &Picture, format: &str) -> Option<String> {
@@ -245,6 +258,10 @@ impl Condition {
         let fits = |value: &str, text: &String| match self.name {
             "camera" if self.whole.contains(text) => ends_with_words(text, value),
             "camera" => has_words(text, value),
+            "folder" => Path::new(value)
+                .iter()
+                .any(|one| one.eq_ignore_ascii_case(text)),
+            "name" => fits_pattern(text, value),
             _ => value.eq_ignore_ascii_case(text),
         };
         value.is_some_and(|value| texts.iter().any(|text| fits(value, text))) == *is
@@ -297,6 +314,18 @@ fn is_within(value: f64, from: f64, to: f64) -> bool {
         true => from <= value && value < to,
         false => from <= value || value < to,
     }
+}
+
+/// Returns whether a name fits a pattern, in which `*` stands for any text, in any case of letters.
+fn fits_pattern(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return name == pattern;
+    };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let inner = name.strip_prefix(first);
+    let inner = inner.and_then(|name| name.strip_suffix(last));
+    inner.is_some_and(|inner| inner.contains(middle))
 }
 
 /// Returns whether a name has the wanted words, one after the other, in any case of letters.
@@ -441,6 +470,10 @@ mod tests {
             ("camera is eos r5", true),
             ("camera is EOS R", false),
             ("camera is Canon R5", false),
+            ("folder is A", true),
+            ("folder is b", false),
+            ("name is IMG_* or *.jpg", true),
+            ("name is b", false),
             ("camera is nikon or canon", true),
             ("camera is not canon", false),
             ("camera is not nikon or sony", true),

@@ -1,6 +1,7 @@
 //! Ranking and selection.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use jiff::tz::TimeZone;
 
@@ -26,6 +27,8 @@ pub enum Order {
     MostBytes,
     /// Fewest bytes of the file first; files that are gone last.
     FewestBytes,
+    /// The earliest, the latest, the next after the earliest and so on; those without time last.
+    Ends,
     /// Order of the paths.
     Name,
 }
@@ -33,6 +36,20 @@ pub enum Order {
 /// Ranks pictures; equals are ordered by path. Local times without an instant are those of `zone`.
 pub fn rank(pictures: &mut [Picture], order: Order, zone: &TimeZone) {
     pictures.sort_by(|a, b| compare(a, b, order, zone).then_with(|| a.file.cmp(&b.file)));
+    if order == Order::Ends {
+        let timed = pictures.iter().filter(|one| one.instant(zone).is_some());
+        let mut rest: VecDeque<Picture> = timed.cloned().collect();
+        for (place, slot) in pictures.iter_mut().enumerate() {
+            let is_early = place % 2 == 0;
+            let next = if is_early {
+                rest.pop_front()
+            } else {
+                rest.pop_back()
+            };
+            let Some(next) = next else { break };
+            *slot = next;
+        }
+    }
 }
 
 /// Compares two pictures; the one that comes first is less.
@@ -48,7 +65,7 @@ pub fn compare(a: &Picture, b: &Picture, order: Order, zone: &TimeZone) -> Order
                 _ => most_first.reverse(),
             })
         }
-        Order::Newest | Order::Oldest => {
+        Order::Newest | Order::Oldest | Order::Ends => {
             let (a, b) = (a.instant(zone), b.instant(zone));
             let earliest = a.cmp(&b);
             known_first(a.is_some(), b.is_some()).then(match order {

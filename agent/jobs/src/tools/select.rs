@@ -4,6 +4,7 @@
 //! - What is unknown comes last in an order, and meets no condition but `is not` and `is unknown`;
 //!   the summary counts it.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use watchkeeper_pictures::condition::Condition;
-use watchkeeper_pictures::select::{Order, rank};
+use watchkeeper_pictures::select::{Order, compare, rank};
 use watchkeeper_pictures::{Group, Measurer, Picture, Trait};
 
 use super::common::{
@@ -23,7 +24,7 @@ use crate::tool::{
     Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, in_words, local_time, read,
 };
 
-const ORDERS: [(&str, Order); 18] = [
+const ORDERS: [(&str, Order); 19] = [
     ("quality", Order::Score(Trait::Overall)),
     ("sharpness", Order::Score(Trait::Sharpness)),
     ("exposure", Order::Score(Trait::Exposure)),
@@ -35,6 +36,7 @@ const ORDERS: [(&str, Order); 18] = [
     ("smallest", Order::Smallest),
     ("most_bytes", Order::MostBytes),
     ("fewest_bytes", Order::FewestBytes),
+    ("ends", Order::Ends),
     ("name", Order::Name),
     ("worst", Order::Least(Trait::Overall)),
     ("blurriest", Order::Least(Trait::Sharpness)),
@@ -88,7 +90,8 @@ fn last_by_time(groups: &[Group], order: Order) -> String {
 pub(super) const BY: Param = Param::optional(
     "by",
     Kind::Choice(&ORDER_NAMES),
-    "The order, best first; quality if absent. most_bytes: the largest file first.",
+    "The order, best first; quality if absent. most_bytes: the largest file first; ends: the \
+     earliest, then the latest.",
 );
 
 #[derive(Debug)]
@@ -164,6 +167,7 @@ struct BestParams {
     from: Collection,
     count: usize,
     total: Option<usize>,
+    percent: Option<usize>,
     by: Option<String>,
 }
 
@@ -191,6 +195,12 @@ impl Tool for SelectBest {
                     "Most pictures that are kept of all groups together; of those of each group \
                      the first of all in the order.",
                 ),
+                Param::optional(
+                    "percent",
+                    Kind::Integer { min: 1, max: 100 },
+                    "Largest share of the pictures that is kept, of each group where there are \
+                     groups; one at least.",
+                ),
                 BY,
             ],
             outputs: &[PICTURES, COUNT, GROUPS],
@@ -203,6 +213,7 @@ impl Tool for SelectBest {
             from,
             count,
             total,
+            percent,
             by,
         } = read(params)?;
         let order = order(by.as_deref());
@@ -211,9 +222,12 @@ impl Tool for SelectBest {
         let all: usize = groups.iter().map(|group| group.pictures.len()).sum();
         let untimed = last_by_time(&groups, order);
         let unread = measure_for(order, &self.0, &mut groups, context)?;
+        let mut copies = 0;
         for group in &mut groups {
             rank(&mut group.pictures, order, &zone);
-            group.pictures.truncate(count);
+            let share = percent.map(|percent| (group.pictures.len() * percent / 100).max(1));
+            let count = share.map_or(count, |share| share.min(count));
+            copies += keep_first(&mut group.pictures, count, order, &zone);
         }
         if let Some(total) = total {
             keep_in_total(&mut groups, total, order, &zone);
@@ -227,9 +241,43 @@ impl Tool for SelectBest {
             ),
         };
         let all = counted(all, "picture");
-        let summary = format!("{kept} of {all} kept{of_groups}{untimed}{unread}");
+        let copies = match copies {
+            0 => String::new(),
+            number => format!("; copies left out: {number}"),
+        };
+        let summary = format!("{kept} of {all} kept{of_groups}{copies}{untimed}{unread}");
         Ok(groups_done(&groups, summary))
     }
+}
+
+/// Keeps the first `count` of ranked pictures; of files of equal bytes that a score ranks it keeps
+/// one. Returns how many of these it dropped.
+fn keep_first(pictures: &mut Vec<Picture>, count: usize, order: Order, zone: &TimeZone) -> usize {
+    let is_scored = matches!(order, Order::Score(_) | Order::Least(_));
+    let mut kept: Vec<Picture> = Vec::new();
+    let mut copies = 0;
+    for picture in std::mem::take(pictures) {
+        if kept.len() == count {
+            break;
+        }
+        // Copies have equal scores.
+        let beside = kept.iter().rev();
+        let mut beside =
+            beside.take_while(|one| compare(one, &picture, order, zone) == Ordering::Equal);
+        match is_scored && beside.any(|one| is_same_file(one, &picture)) {
+            true => copies += 1,
+            false => kept.push(picture),
+        }
+    }
+    *pictures = kept;
+    copies
+}
+
+/// Returns whether two pictures are files of equal bytes.
+fn is_same_file(one: &Picture, other: &Picture) -> bool {
+    let is_as_long = one.file_bytes().is_some() && one.file_bytes() == other.file_bytes();
+    let bytes = || Some((one.bytes().ok()?, other.bytes().ok()?));
+    is_as_long && bytes().is_some_and(|(one, other)| one == other)
 }
 
 /// Keeps the first of all pictures in an order, in their groups; empty groups are dropped.
@@ -237,6 +285,9 @@ fn keep_in_total(groups: &mut Vec<Group>, total: usize, order: Order, zone: &Tim
     let all = groups.iter().flat_map(|group| &group.pictures);
     let mut all: Vec<Picture> = all.cloned().collect();
     rank(&mut all, order, zone);
+    // A picture may be in several groups.
+    let mut found = HashSet::new();
+    all.retain(|picture| found.insert(picture.file.clone()));
     all.truncate(total);
     let kept: HashSet<&str> = all.iter().map(|picture| picture.file.as_str()).collect();
     for group in &mut *groups {
@@ -261,6 +312,8 @@ struct FilterParams {
     until: Option<String>,
     #[serde(default, rename = "where")]
     conditions: Vec<String>,
+    #[serde(default)]
+    any: bool,
 }
 
 impl Tool for Filter {
@@ -297,6 +350,11 @@ impl Tool for Filter {
                      place is [not] within NUMBER m | km of LATITUDE LONGITUDE, \
                      FIELD [not] < | <= | = | >= | > NUMBER, FIELD is known | unknown.",
                 ),
+                Param::optional(
+                    "any",
+                    Kind::Flag,
+                    "Whether one of the conditions, beside the times, is enough.",
+                ),
             ],
             outputs: &[PICTURES, COUNT],
         };
@@ -312,7 +370,7 @@ impl Tool for Filter {
             .for_each(|condition| condition.know_cameras(&params.pictures));
         let (of_scores, others): (Vec<_>, Vec<_>) = conditions
             .iter()
-            .partition(|condition| condition.needs_scores());
+            .partition(|condition| params.any || condition.needs_scores());
         let since = params.since.as_deref().and_then(local_time);
         let until = params.until.as_deref().and_then(local_time);
         let number = counted(params.pictures.len(), "picture");
@@ -339,16 +397,23 @@ impl Tool for Filter {
             });
         }
         // Only the pictures that are left are decoded.
-        let unread = match of_scores.is_empty() {
-            true => Vec::new(),
-            false => try_add_scores(&self.0, &mut groups, context)?,
+        let unread = match of_scores.iter().any(|condition| condition.needs_scores()) {
+            true => try_add_scores(&self.0, &mut groups, context)?,
+            false => Vec::new(),
         };
         let mut kept: Vec<Picture> = groups
             .into_iter()
             .flat_map(|group| group.pictures)
             .collect();
         let is_any_measured = kept.iter().any(|picture| picture.scores.is_some());
-        kept.retain(|picture| of_scores.iter().all(|condition| condition.is_met(picture)));
+        kept.retain(|picture| {
+            let mut met = of_scores.iter().map(|condition| condition.is_met(picture));
+            if params.any {
+                met.any(|is| is)
+            } else {
+                met.all(|is| is)
+            }
+        });
         unknown += &unread_but_some(is_any_measured || !kept.is_empty(), &unread)?;
         let summary = format!("{} of {number} met: {said}{unknown}", kept.len());
         Ok(pictures_done(&kept, summary))
@@ -388,6 +453,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn of_equal_files_one_is_among_the_best() {
+        let dir = tempfile::tempdir().unwrap();
+        let picture = |name: &str, bytes: &str| {
+            let file = dir.path().join(name);
+            std::fs::write(&file, bytes).unwrap();
+            let scores = json!({"sharpness": 0.5, "exposure": 0.5, "contrast": 0.5, "noise": 0.5,
+                "overall": 0.5});
+            let picture = json!({"file": file, "width": 4, "height": 3, "scores": scores});
+            serde_json::from_value::<Picture>(picture).unwrap()
+        };
+        let mut pictures = [("a", "one"), ("b", "one"), ("c", "two"), ("d", "six")]
+            .map(|(name, bytes)| picture(name, bytes))
+            .to_vec();
+        let by = Order::Score(Trait::Overall);
+        assert_eq!(keep_first(&mut pictures, 2, by, &TimeZone::UTC), 1);
+        let names: Vec<&str> = pictures.iter().map(Picture::name).collect();
+        assert_eq!(names, ["a", "c"]);
+    }
 
     #[test]
     fn pictures_without_a_time_are_counted_where_the_order_is_one_of_time() {

@@ -1,10 +1,12 @@
 //! `contact_sheet` and `album`: files for people.
 
+use std::collections::HashSet;
 use std::fs;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use watchkeeper_pictures::album::{self, AlbumError, caption};
+use watchkeeper_pictures::Group;
+use watchkeeper_pictures::album::{self, AlbumError, caption, file_name, unique};
 use watchkeeper_pictures::sheet::{self, MAX_PICTURES, SheetError};
 
 use super::common::{COUNT, Collection, FROM, unread};
@@ -35,6 +37,8 @@ pub(super) struct ContactSheet;
 struct SheetParams {
     from: Collection,
     file: String,
+    #[serde(default)]
+    each: bool,
 }
 
 impl Tool for ContactSheet {
@@ -49,6 +53,11 @@ impl Tool for ContactSheet {
                     Kind::Name,
                     "Name of the JPEG in the output folder, such as best.jpg.",
                 ),
+                Param::optional(
+                    "each",
+                    Kind::Flag,
+                    "Whether each group has a sheet of its own, named as best 2026-03-01.jpg.",
+                ),
             ],
             outputs: &[FILE, COUNT],
         };
@@ -56,49 +65,79 @@ impl Tool for ContactSheet {
     }
 
     fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
-        let SheetParams { from, file } = read(params)?;
-        let groups = from.into_groups("");
-        let pictures: Vec<_> = groups.iter().flat_map(|group| &group.pictures).collect();
-        if pictures.is_empty() {
+        let SheetParams { from, file, each } = read(params)?;
+        let mut groups = from.into_groups("");
+        groups.retain(|group| !group.pictures.is_empty());
+        if groups.is_empty() {
             return nothing(file, context);
         }
-        let captioned = groups.iter().flat_map(|group| {
-            let heading = match group.name.as_str() {
-                "" => String::new(),
-                name => format!("{name}: "),
+        let (mut taken, mut done) = (HashSet::new(), Vec::new());
+        let sheets = groups.chunks(if each { 1 } else { groups.len() });
+        for groups in sheets {
+            let name = match groups {
+                [group] if each && !group.name.is_empty() => {
+                    let stem = file.strip_suffix(".jpg").unwrap_or(&file);
+                    let group = group.name.trim_end_matches(".jpg");
+                    let named = file_name(&format!("{stem} {group}.jpg"));
+                    unique(&named, &mut taken)
+                }
+                _ => file.clone(),
             };
-            let of_group = group.pictures.iter();
-            // A day is said once: "2026-11-16: a.jpg · 08:00".
-            let said = format!(" {} ", group.name);
-            of_group.map(move |picture| {
-                let text = caption(picture).replacen(&said, " ", 1);
-                (picture, format!("{heading}{text}"))
-            })
-        });
-        let captioned: Vec<_> = captioned.collect();
-        let drawn = captioned.get(..MAX_PICTURES).unwrap_or(&captioned);
-        let sheet = sheet::draw(drawn, &|| context.check_continue().is_ok());
-        let sheet = sheet.map_err(|error| match error {
-            SheetError::Interrupted => interruption(context),
-            error => ToolError::Permanent(error.to_string()),
-        })?;
-        let target = context.target(&file)?;
-        fs::write(target.part(), &sheet.jpeg).map_err(|error| {
-            ToolError::Transient(format!(
-                "{} can't be written: {error}",
-                target.path().display()
-            ))
-        })?;
-        let path = target.publish()?;
-        let drawn = sheet.pictures;
-        let summary = format!(
-            "contact sheet {} of {drawn} of {}{}",
-            path.display(),
-            counted(pictures.len(), "picture"),
-            unread(&sheet.unreadable)
-        );
-        Ok(written(file, drawn, summary))
+            done.push(write_sheet(groups, name, context)?);
+        }
+        let mut done = done.into_iter();
+        let first = done.next().map_or_else(|| nothing(file, context), Ok)?;
+        Ok(done.fold(first, |mut all, one| {
+            all.files.extend(one.files);
+            all.summary = format!("{}; {}", all.summary, one.summary);
+            all
+        }))
     }
+}
+
+/// Writes one sheet of groups.
+fn write_sheet(
+    groups: &[Group],
+    file: String,
+    context: &Context<'_>,
+) -> Result<ToolOutput, ToolError> {
+    let pictures: Vec<_> = groups.iter().flat_map(|group| &group.pictures).collect();
+    let captioned = groups.iter().flat_map(|group| {
+        let heading = match group.name.as_str() {
+            "" => String::new(),
+            name => format!("{name}: "),
+        };
+        let of_group = group.pictures.iter();
+        // A day is said once: "2026-11-16: a.jpg · 08:00".
+        let said = format!(" {} ", group.name);
+        of_group.map(move |picture| {
+            let text = caption(picture).replacen(&said, " ", 1);
+            (picture, format!("{heading}{text}"))
+        })
+    });
+    let captioned: Vec<_> = captioned.collect();
+    let drawn = captioned.get(..MAX_PICTURES).unwrap_or(&captioned);
+    let sheet = sheet::draw(drawn, &|| context.check_continue().is_ok());
+    let sheet = sheet.map_err(|error| match error {
+        SheetError::Interrupted => interruption(context),
+        error => ToolError::Permanent(error.to_string()),
+    })?;
+    let target = context.target(&file)?;
+    fs::write(target.part(), &sheet.jpeg).map_err(|error| {
+        ToolError::Transient(format!(
+            "{} can't be written: {error}",
+            target.path().display()
+        ))
+    })?;
+    let path = target.publish()?;
+    let drawn = sheet.pictures;
+    let summary = format!(
+        "contact sheet {} of {drawn} of {}{}",
+        path.display(),
+        counted(pictures.len(), "picture"),
+        unread(&sheet.unreadable)
+    );
+    Ok(written(file, drawn, summary))
 }
 
 #[derive(Debug)]
