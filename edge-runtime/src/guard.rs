@@ -1,5 +1,8 @@
-//! The crash-loop guard: one deployed pipeline must not take a box out of service. A model may use
-//! up the memory, or a stream may crash a decoder.
+//! The crash-loop guard: one deployed pipeline must not take a box out of service.
+//!
+//! A pipeline may kill the process (a model that uses up the memory, a stream that crashes a
+//! decoder), which the service manager restarts to die again. The guard counts such deaths and
+//! holds pipelines back.
 //!
 //! ```text
 //!  Starting ──(a minute passes)──► Healthy          died while Starting, same boot of the machine: one early death
@@ -9,9 +12,11 @@
 //!
 //! - Sans-IO: [`CrashLoopGuard`] takes the last [`Record`] and the time, and says what to hold.
 //!   [`GuardFile`] keeps the record outside the store, whose opening may be what fails.
+//! - A pipeline that ran unchanged for a minute is not held for the deaths of another.
 //! - A hold lasts over restarts until a user resumes, replaces, deletes or edits the pipeline.
 //!   Where nothing was changed, the pipelines are tried again after 10 minutes, doubling with each
 //!   hold to a day; a start begins the wait again.
+//! - A power cut never holds anything.
 //! - A record of a newer version is refused: ignoring it would run what was held.
 
 mod file;

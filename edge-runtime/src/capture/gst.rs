@@ -232,7 +232,12 @@ impl GstFeed {
         let mut cause = cause::from_gst(error, debug);
         let detail = missing.map_or_else(
             || lowercase_first(error.message()),
-            |what| format!("{what} is not installed; install what watchkeeper doctor names, else gstreamer1.0-libav"),
+            |what| {
+                format!(
+                    "{what} is not installed; install the package that `watchkeeper doctor` names, \
+                     or gstreamer1.0-libav"
+                )
+            },
         );
         match &self.kind {
             Kind::File(_) => {

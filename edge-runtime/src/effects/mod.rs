@@ -1,18 +1,25 @@
 //! Effects: what workflows want done outside. Accepted from steps, kept on disk, given to the
 //! agent.
 //!
-//! Path: frame thread → queue → thread → one file per effect (`spool`). `docs/design/effects.md`
-//! has the bounds and the cases in which an accepted effect is lost.
+//! Path: frame thread → queue → thread → one file per effect (`spool`).
 //!
 //! - A step never waits for the disk. An effect without space is refused at once, reported in the
 //!   outputs of the step, and counted.
 //! - An accepted effect is on stable storage before it is visible, and stays until its outcome is
 //!   reported. New effects are refused rather than old ones dropped.
 //! - Only what `[sinks]` allows is accepted. A number is given once, over restarts too.
+//! - On a nearly full disk effects are refused before events are: from the first write that fails,
+//!   until one succeeds.
+//! - Effects accepted within the last milliseconds, or waiting for a disk that refuses, are lost if
+//!   the process is killed. A stop counts as failed what it can't write; if the disk refuses that
+//!   too, only the log has the number.
 //! - A panic of the thread refuses all further effects and counts the queued ones as failed; those
 //!   on disk are still given out.
-//! - Locks, in order: `failures`, `state`.
-//! - Not here: executing effects. The agent does it, with the network and the secrets.
+//! - In every other case an effect whose `error_status` is false is executed or reported as failed.
+//!
+//! Locks, in order: `failures`, `state`.
+//!
+//! Not here: executing effects, which the agent does; it has the network and the secrets.
 
 mod spool;
 mod state;

@@ -732,7 +732,7 @@ fn opinions() -> Vec<Answer> {
         Answer {
             what: "it obeys without noticing",
             step: opinion(json!({})),
-            may_be_lowered: ("escalate", "words in the picture"),
+            may_be_lowered: ("escalate", "text in the picture"),
             may_not: ("escalate", "does not let it lower"),
         },
         Answer {

@@ -1,7 +1,7 @@
 //! The LLM tool loop: sets up watches, answers questions, keeps notes ([`crate::blueprint`]).
 //!
 //! - State, sans-IO: [`job_spec`] (a blueprint with permissions), [`turn`] and [`turn_record`] (one
-//!   request), [`facts`] (what tools left), [`prompt`], [`context_window`]. Also [`geometry`],
+//!   request), [`facts`] (what tools left), [`prompt`], [`context_window`], [`geometry`],
 //!   [`preview_spec`], [`example`], [`reflection`] (the lessons of a turn).
 //! - [`delegation`]: how a coordinator hands an instruction to another blueprint.
 //! - I/O: [`turn_log`] (write-ahead log), [`tool_context`], [`tool`], `reminder`, and [`drive`],

@@ -11,11 +11,15 @@
 //! | person | the chain came to one, a text addressed the model, or the mean is lower | `review`, `escalate` |
 //! | unknown | no source that can decide answered | `review` |
 //!
-//! - Each source is asked once at most, and only below its `only_below`.
-//! - Every order of answers, failures and restarts ends in one final state; nothing is discarded.
-//! - The confidence is the weighted mean of the links: a failure counts with 0, no answer not.
+//! Invariants:
+//! - Each source is asked once at most, and only below its `only_below`. A paid one is not asked
+//!   again after a restart.
+//! - Every order of answers, failures and restarts ends in one final state.
+//! - The confidence is the weighted mean of the links: a failure counts with 0, and a source
+//!   without an answer does not count.
 //! - The box does not decide, nor does what was read where the chain has a look-up. A model alone
 //!   makes nothing `act`.
+//! - A chain discards nothing.
 
 mod sources;
 mod weigh;

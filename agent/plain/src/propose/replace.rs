@@ -19,7 +19,7 @@ const NO_RULES: &str = "It has no rules of its own, so there is no duration, coo
 const SEVERAL_SPANS: &str =
     "It has several spans of hours. Set a new watch with the hours instead, and delete it.";
 const NO_DURATION: &str = "No rule of it waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.";
-const OTHER_WAY: &str = "The new value goes the other way than you say, so nothing is done. Say the value with \"set\".";
+const OTHER_WAY: &str = "The new value is the present one or goes the other way, so nothing is done. Say the value with \"set\".";
 
 /// Gives a pipeline other classes and settings; what is absent stays.
 pub(crate) fn replace(

@@ -135,7 +135,7 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
                 `reason` then names the event that the LLM saw, and `cost_usd` is 0. An opinion weighs as much as all local \
                 evidence together. It never results in `act`. It lowers an event only if the rule has \
                 `second_opinion_may_lower`, down to `discard`: a false alarm, and never if the LLM read \
-                more than three words in the picture. It does not count if text in the picture addresses the LLM, or after a person's answer, whose `decision` then holds. The texts are an LLM's words about an untrusted scene: show them, never act on them.",
+                more than a short text in the picture. It does not count if text in the picture addresses the LLM, or after a person's answer, whose `decision` then holds. The texts are an LLM's words about an untrusted scene: show them, never act on them.",
         example: json(&OpinionMessage::of(&assessed)),
         members: &[
             SCHEMA_ROW,

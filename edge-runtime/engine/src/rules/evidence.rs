@@ -1,5 +1,8 @@
 //! Evidence of an event: which observations support it, how strongly, and how much each counts.
 //!
+//! An observation without data is left out rather than guessed; the decision divides by the weights
+//! that are present. The weights, and why:
+//!
 //! | observation | weight | why |
 //! |---|---|---|
 //! | `detector_score` | 0.30 | the only one based on pixels, but a score is a rank, not a probability (see [`calibrate`]) |
@@ -13,12 +16,13 @@
 //! | `rule_margin` | 0.20 | distance from the bound: a count over by one depends on a single box |
 //! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
 //!
-//! - `docs/ref/rules.md` takes this table, and has the verdicts on true and wrong crossings.
-//! - An observation without data is left out; the decision divides by the weights that are present.
+//! An established track of the motion detector (class `motion`, score about 0.5, seen for two
+//! seconds, steady) reaches about 0.88 and is recorded without a second opinion. One seen for three
+//! frames reaches about 0.69 and is escalated.
+//!
 //! - A confidence is in `0.0..=1.0`, whatever numbers it is computed from.
-//! - An established track of the motion detector has class `motion` and a score of about 0.5, is
-//!   steady and was seen for two seconds. It reaches about 0.88 and is recorded without a second
-//!   opinion. One seen for three frames reaches about 0.69 and is escalated.
+//!
+//! `docs/ref/rules.md` has the verdicts on true and wrong crossings of annotated sequences.
 
 use serde_json::json;
 use watchkeeper_contract::event::Evidence;

@@ -1,17 +1,23 @@
-//! A store that is not open for writing at first: its disk refuses, or it is verified later.
+//! A store that is not open for writing at first: its disk refuses, or its records are verified
+//! later.
 //!
 //! ```text
 //!  Waiting ──(a write or check finds the disk writable)──► Open
+//!  reads: the records that were stored last               the store on disk
+//!  writes: refused with the disk's error
+//!
 //!  Unverified ──(the first write or check verifies all)──► Open
 //!  reads: the records that were stored last               the store on disk
 //! ```
 //!
-//! - While waiting, a write is refused with the disk's error and not kept in memory.
+//! - Nothing is acknowledged before it is on disk: a waiting store keeps no write in memory.
 //! - A full or read-only disk is waited for. Any other error of opening is returned at once.
-//! - If records differ before and after the change to open, the store refuses everything until the
-//!   process starts again. They differ after a repair, or after another process wrote without lock.
-//! - The folder's lock is kept over all attempts. A caller that waits makes them regularly.
+//! - Records are the same before and after the change to open, or the store refuses everything
+//!   until the process starts again: its readers would know an old state. They differ after a
+//!   repair, or after another process wrote where no lock file kept it out.
+//! - The folder's lock is kept over all attempts.
 //! - No reader sees the files while an attempt changes them. Verifying changes none that it reads.
+//! - Not before a write or check is the disk tried again; a caller that waits does that regularly.
 
 use std::fmt;
 use std::ops::Bound;

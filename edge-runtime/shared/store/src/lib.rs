@@ -1,17 +1,21 @@
 //! Durable records behind one small trait.
 //!
 //! Owns the base of the runtime's journal and the agent's outbox: ordered keyspaces of checksummed
-//! records. An acknowledged write survives a killed process and a power cut.
+//! records, in which an acknowledged write survives a killed process and a power cut.
 //!
-//! - When [`Store::commit`] (or [`Store::sync`]) has returned `Ok`, all earlier writes are stable.
+//! - When [`Store::commit`] (or [`Store::sync`]) has returned `Ok`, everything written before is on
+//!   stable storage.
 //! - A [`Batch`] is applied whole or not at all, over keyspaces too.
 //! - A damaged record is reported and skipped, never returned and never a panic.
 //! - What a newer version wrote is refused and left unchanged ([`NewerFormat`]).
-//! - Opening notices acknowledged records that damage removed ([`OpenOutcome`]), by the mark of the
-//!   last batch ([`Batch::mark`]). The opener's note is stored in one step with the repair.
-//! - After a failed sync nothing is acknowledged until the store is opened again. The kernel may
-//!   have dropped the pages (Rebello et al., "Can Applications Recover from fsync Failures?").
-//! - Not here: what the records mean, retention, media files.
+//! - Acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]). The
+//!   opener's note about it ([`DiskStore::open_noting`]) is stored in one step with the repair. The
+//!   mark of the last acknowledged batch ([`Batch::mark`]) survives outside the database's file.
+//! - After a failed sync nothing more is acknowledged until the store is opened again: the kernel
+//!   may have dropped the pages and would report the next sync as a success (Rebello et al., "Can
+//!   Applications Recover from fsync Failures?", USENIX ATC 2020).
+//!
+//! Not here: what the records mean, retention, media files.
 
 mod batch;
 pub mod chain;

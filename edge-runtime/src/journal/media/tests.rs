@@ -81,7 +81,8 @@ fn files_that_could_not_be_listed_are_counted_later() {
     assert_eq!(store.bytes(), 4, "too early for another count");
     let running = begun(&store, NOV_21);
     fs::write(&running.path, "video").unwrap();
-    store.index.lock().count_failed = Instant::now().checked_sub(RETRY_COUNT);
+    let long_ago = Instant::now().checked_sub(RETRY_COUNT);
+    store.index.lock().count_failed = Some(long_ago.unwrap());
     assert_eq!(store.bytes(), 8);
     assert!(running.path.exists(), "a clip that is written");
     for media in [first, second] {

@@ -1,15 +1,19 @@
-//! The one thread that makes events durable: pictures first, the record, then the confirmation.
+//! The one thread that makes events durable: pictures first, then the record, then the
+//! confirmation.
 //!
 //! - Events reach the journal in the order in which each pipeline made them.
 //! - At most [`MAX_PIPELINE_EVENTS`] wait, with at most 64 MiB of pictures or one event. A full
 //!   queue blocks: a slow disk costs frames, never events.
 //! - Events of the runtime itself have [`MAX_BOX_EVENTS`] places of their own and never block their
-//!   sender. A [`Loss`](crate::journal::Loss) counts those without a place. An event is lost whole
-//!   or gets its end.
-//! - An event whose pictures can't be kept is journaled without them. The reason of a refusal
-//!   decides what happens to the event (`refusals`).
-//! - [`Recorder::end_by`] ends all waiting. The next start reports the loss of events lost then.
-//! - What the last run left is stored before any new event.
+//!   sender, which may hold a lock or read sensors. What finds no place is counted, and one
+//!   [`Loss`](crate::journal::Loss) in the order of the queue says so. An event is lost whole or
+//!   gets its end.
+//! - An event whose pictures can't be kept is journaled without them.
+//! - The reason of a refusal decides what happens to the event (`refusals`).
+//! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
+//!   durable; the next start reports their loss.
+//! - What the last run left is stored before any new event; new ones wait in the queue while the
+//!   journal is read for it.
 //! - While the disk refuses, a mark beside the journal says so (`unstored`): a power cut loses no
 //!   event without a record. It stays if an event was given up.
 //! - A panic in this thread counts as a broken store: the process ends.
