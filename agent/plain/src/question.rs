@@ -146,8 +146,5 @@ fn last(r: &mut Reader<'_>) -> Option<usize> {
 
 /// Whether a question is about something past.
 pub(crate) fn is_past(r: &Reader<'_>) -> bool {
-    const HAPPENED: &str = "happened|happen|events|event|alerts|alert|alarms|alarm|warnings|warning|incidents|incident|came|entered|crossed|left|seen|saw|stayed|waited|passed|appeared|arrived|loitered|been";
-    // Words that say only that something is past.
-    const WAS: &str = "was|were|did|had";
-    r.says(&[HAPPENED, WAS])
+    r.says(&["@is_past"])
 }

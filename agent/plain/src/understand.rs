@@ -18,7 +18,6 @@ use crate::names;
 use crate::new_watch::NewWatch;
 use crate::pieces::{self, Request};
 use crate::propose::{ChangeSet, deploy, pause, propose};
-use crate::question_words::QuestionKind;
 use crate::reader::Reader;
 use crate::refusal::{Notes, Refusal};
 use crate::request::Parts;
@@ -28,6 +27,7 @@ use crate::token::{MAX_CHARS, Token, tokens};
 
 const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
 
+const NOTHING_FOUND: &str = "I did not find a request that I understand; I read common requests in English. Ask \"help\" for examples.";
 const NO_VERB: &str = "That does not say what to do. Begin with \"tell me when\", \"count\", \"pause\" or \"change\", or ask a question, such as \"how many cars today\".";
 
 /// A text that is too long to be read.
@@ -131,7 +131,7 @@ impl Plain {
         let mut notes = whole.notes.clone();
         let requests = pieces::requests(whole);
         let Some(first) = requests.first() else {
-            return self.unknown(Vec::new(), String::new());
+            return unknown(Vec::new(), String::new());
         };
         let is_other = |request: &&Request<'_>| {
             let are_orders = request.intent.is_control() && first.intent.is_control();
@@ -150,7 +150,7 @@ impl Plain {
                 names::mark_classes(&mut r, &classes);
                 let usual = if classes.is_empty() { "" } else { NO_VERB };
                 let text = first.r.remedy("nothing").unwrap_or(usual);
-                return self.unknown(content_words(&r), text.to_owned());
+                return unknown(content_words(&r), text.to_owned());
             }
             _ if let Some(other) = other => Err(one_at_a_time(&other.r)),
             Intent::Look => return self.look(first, notes, requests.len() == 1),
@@ -182,7 +182,7 @@ impl Plain {
         r.notes = notes;
         match look::look(&mut r) {
             Ok(_) if !is_alone => {
-                self.unknown(Vec::new(), "Please ask one question at a time.".to_owned())
+                unknown(Vec::new(), "Please ask one question at a time.".to_owned())
             }
             Ok((look, text)) => {
                 let mut said = vec![text];
@@ -193,26 +193,21 @@ impl Plain {
                     text: said.join(" "),
                 })
             }
-            Err(text) => self.unknown(content_words(&r), text),
+            Err(text) => unknown(content_words(&r), text),
         }
     }
+}
 
-    /// The answer to a text that is not understood; without a `text` it says what is.
-    fn unknown(&self, not_understood: Vec<String>, text: String) -> Answer {
-        let mut kinds = self.lexicon.questions.kinds.iter();
-        let help = kinds.find(|kind| kind.is == QuestionKind::Help);
-        let help = help.map_or("", |help| &help.text);
-        Answer::Unknown(Unknown {
-            text: match text.is_empty() {
-                true => format!(
-                    "I did not find a request that I understand; I read common requests in English. {help}"
-                ),
-                false => text,
-            },
-            not_understood,
-            unseen: Vec::new(),
-        })
-    }
+/// The answer to a text that is not understood; without a `text` it says what is.
+fn unknown(not_understood: Vec<String>, text: String) -> Answer {
+    Answer::Unknown(Unknown {
+        text: match text.is_empty() {
+            true => NOTHING_FOUND.to_owned(),
+            false => text,
+        },
+        not_understood,
+        unseen: Vec::new(),
+    })
 }
 
 /// Returns what orders and changes mean, in their order.

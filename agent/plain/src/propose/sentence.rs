@@ -30,10 +30,8 @@ pub(super) fn sentence(watch: &NewWatch) -> String {
 }
 
 fn place(watch: &NewWatch) -> &str {
-    watch
-        .place
-        .as_ref()
-        .map_or("the picture", |p| p.text.as_str())
+    let place = watch.place.as_ref();
+    place.map_or("the picture", |p| p.text.as_str())
 }
 
 /// Describes a condition, such as `when a car enters the yard`.
