@@ -8,12 +8,18 @@
 
 mod arrangement;
 mod camera_words;
+mod chain;
+mod condition_set;
 mod conditions;
+mod counts;
 mod groupings;
+mod hours;
 mod job_request;
 mod likeness;
+mod normal_form;
 mod not_understood;
 mod objects;
+mod outputs;
 mod pattern;
 mod refine;
 mod request;
@@ -23,12 +29,11 @@ mod times;
 mod unread_words;
 mod words;
 
-use std::collections::BTreeMap;
-
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
+use chain::Chain;
 pub use job_request::is_job_request;
 use likeness::{GROUP_ALIKE, Like, RANK_ALIKE, Sets, TAG};
 pub use not_understood::NotUnderstood;
@@ -40,9 +45,11 @@ pub use template::{NotReusable, PlanTemplate, template_name};
 use words::{LIKENESS, Range};
 
 use crate::cameras::KnownNames;
-use crate::plan::{Call, Plan, Retry, Step};
+use crate::plan::Plan;
 use crate::tool::in_words;
 
+/// Most pictures that a step keeps.
+const MAX_COUNT: u64 = 10_000;
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
 /// Name of the tool that brings pictures of the archive.
@@ -118,67 +125,9 @@ pub fn read_as(plan: &Plan) -> String {
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
 pub fn understands(text: &str, now: DateTime, names: &KnownNames) -> bool {
-    Request::read(text, now, names).is_ok_and(|request| request.organises())
-}
-
-/// A chain of steps, each using the pictures or groups of an earlier one.
-#[derive(Default)]
-struct Chain {
-    inputs: BTreeMap<String, Value>,
-    steps: Vec<Step>,
-    /// Reference to the pictures so far.
-    pictures: String,
-    /// Reference to their groups, if they have some.
-    groups: Option<String>,
-    /// Whether the pictures have scores.
-    is_measured: bool,
-}
-
-impl Chain {
-    fn add(&mut self, name: &str, tool: &str, params: Value, reason: &str) {
-        let params = match params {
-            Value::Object(params) => params,
-            _ => Map::new(),
-        };
-        self.steps.push(Step {
-            name: name.to_owned(),
-            call: Call {
-                tool: tool.to_owned(),
-                params,
-            },
-            depends_on: Vec::new(),
-            reason: reason.to_owned(),
-            retry: Retry::default(),
-            timeout_s: crate::plan::TIMEOUT_S,
-            alternatives: Vec::new(),
-        });
-    }
-
-    /// Adds a step that takes the pictures so far and yields others.
-    fn add_on_pictures(&mut self, name: &str, tool: &str, mut params: Value, reason: &str) {
-        params["pictures"] = json!(self.pictures);
-        self.add(name, tool, params, reason);
-        self.pictures_of(name);
-    }
-
-    fn measure(&mut self) {
-        if !std::mem::replace(&mut self.is_measured, true) {
-            self.add_on_pictures(
-                "measure",
-                "measure_quality",
-                json!({}),
-                "scores to choose by",
-            );
-        }
-    }
-
-    fn pictures_of(&mut self, step: &str) {
-        self.pictures = format!("${{{step}.pictures}}");
-    }
-
-    fn collection(&self) -> &str {
-        self.groups.as_deref().unwrap_or(&self.pictures)
-    }
+    let is_for_files =
+        |request: Request| request.organises() || matches!(request.source, Source::Folder(_));
+    Request::read(text, now, names).is_ok_and(is_for_files)
 }
 
 fn build(text: &str, request: &Request) -> Plan {
@@ -220,7 +169,10 @@ fn clean(chain: &mut Chain, request: &Request) {
     let of_scores = conditions.texts(true);
     if !of_scores.is_empty() {
         chain.measure();
-        let params = json!({"where": of_scores});
+        let mut params = json!({"where": of_scores});
+        if conditions.is_any {
+            params["any"] = json!(true);
+        }
         chain.add_on_pictures("measured", "filter", params, "those with the wanted scores");
     }
     for (n, shown) in conditions.shown.iter().enumerate() {
@@ -353,6 +305,9 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
                 if let Some(minutes) = request.gap_minutes.filter(|_| by == "gap") {
                     params["gap_minutes"] = json!(minutes);
                 }
+                if let Some(metres) = request.place_metres.filter(|_| by == "place") {
+                    params["place_metres"] = json!(metres);
+                }
                 "group"
             }
         };
@@ -369,6 +324,10 @@ fn best(chain: &mut Chain, request: &Request) {
         return;
     };
     let mut params = json!({"from": chain.collection(), "count": count, "by": order});
+    if let Some(percent) = request.percent {
+        params["count"] = json!(MAX_COUNT);
+        params["percent"] = json!(percent);
+    }
     if let Some(total) = request.total {
         params["total"] = json!(total);
     }
@@ -487,7 +446,10 @@ fn output(chain: &mut Chain, request: &Request, text: &str) {
     let name = request.name.as_deref();
     if request.sheet {
         let file = format!("{}.jpg", name.unwrap_or("sheet"));
-        let params = json!({"from": chain.collection(), "file": file});
+        let mut params = json!({"from": chain.collection(), "file": file});
+        if request.is_sheet_of_each {
+            params["each"] = json!(true);
+        }
         chain.add("sheet", "contact_sheet", params, "all at a glance");
     }
     if request.album || !request.sheet {
@@ -966,6 +928,79 @@ mod tests {
     }
 
     #[test]
+    fn words_of_several_people_make_one_plan() {
+        for (text, usual) in [
+            (
+                "./a: duplicates out, then by day",
+                "./a without duplicates, by day",
+            ),
+            (
+                "by day, with the blurred ones removed, ./a",
+                "./a without blurred ones, by day",
+            ),
+            (
+                "weed out the fuzzy shots of ./a, by camera",
+                "./a without blurred ones, by camera",
+            ),
+            (
+                "./a, leave out the blurred and dark ones",
+                "./a without blurred ones, no dark ones",
+            ),
+            ("./a day by day", "./a by day"),
+            ("photos in ./a taken on the same day together", "./a by day"),
+            (
+                "which photos of ./a have no date?",
+                "photos in ./a without a date",
+            ),
+            (
+                "how many photos in ./a are blurred?",
+                "the blurred photos in ./a",
+            ),
+            ("where were the photos in ./a taken?", "./a by place"),
+            (
+                "which is the sharpest picture in ./a?",
+                "the sharpest picture in ./a",
+            ),
+            (
+                "the photo with the highest resolution in ./a",
+                "the largest photo in ./a",
+            ),
+            (
+                "every shot in ./a that the Canon took",
+                "photos in ./a taken with the Canon",
+            ),
+            (
+                "a collage of the 9 nicest of ./a",
+                "a contact sheet of the 9 best of ./a",
+            ),
+            ("for my report, ./a by month", "./a by month"),
+            (
+                "photos in ./a of 5 and 6 October 2026",
+                "photos in ./a from 5 to 6 October 2026",
+            ),
+            (
+                "./a sorted by sharpness, blurriest first",
+                "./a, blurriest first",
+            ),
+            (
+                "rank ./a by contrast and keep the top ten",
+                "./a sorted by contrast, keep 10",
+            ),
+            ("./a between 9 and 12 am", "./a between 9:00 and 12:00"),
+            (
+                "photos in ./a taken on a Sunday",
+                "photos in ./a from Sunday",
+            ),
+            (
+                "all pictures in ./a over 1 MP",
+                "photos in ./a of more than 1 megapixels",
+            ),
+        ] {
+            assert_eq!(steps(text), steps(usual), "{text}");
+        }
+    }
+
+    #[test]
     fn noun_of_one_event_is_that_of_its_rule_or_class() {
         let yesterday = "event_pictures since=\"2026-11-27T00:00:00\" \
                          until=\"2026-11-28T00:00:00\"";
@@ -1133,8 +1168,13 @@ mod tests {
             ),
             ("", "which pictures"),
             ("keep the 3 best of each in ./a", "\"each\""),
-            ("a contact sheet per day of ./a", "\"per\""),
-            ("a contact sheet of each day of ./a", "\"each\""),
+            ("the biggest cars of today", "\"largest\""),
+            ("yesterday's cars by room", "\"folder\""),
+            ("photos in ./a without GPS or without a date", "\"or\""),
+            (
+                "photos in ./a neither by the Canon nor without GPS",
+                "\"nor\"",
+            ),
             ("photos of me in ./a by day", "\"me\""),
             ("photos in ./a taken by me", "\"me\""),
             ("photos in ./a from last summer", "\"summer\""),
@@ -1167,7 +1207,6 @@ mod tests {
                 "photos in ./a in 31 June 2016",
                 "\"31\", \"June\", \"2016\"",
             ),
-            ("organise ./a by day, album called June 2016", "\"2016\""),
             ("the 2 best of each burst in ./a", "\"burst\""),
             ("all the photos of each burst in ./a", "\"burst\""),
             (
@@ -1244,7 +1283,6 @@ mod tests {
                 "find the duplicates in ./a without bursts",
                 "\"duplicates\"",
             ),
-            ("which camera took the photos in ./a", "\"took\""),
             ("photos of ./a not taken with a flash", "\"flash\""),
             ("tag the photos in ./a as cat", "\"tag\", \"cat\""),
             ("tag the photos in ./a as cat, dog by day", "\"tag\""),
@@ -1265,7 +1303,6 @@ mod tests {
             ("photos in ./a except at night and on Sundays", "\"except\""),
             ("photos in ./a, remove Monday mornings", "\"remove\""),
             ("photos in ./a without weekday mornings", "\"without\""),
-            ("Monday and Tuesday mornings in ./a", "\"Monday\""),
             (
                 "the best 5 to 20 November 2026 in ./a",
                 "\"20\", \"November\", \"2026\"",
@@ -1369,10 +1406,10 @@ mod tests {
             ),
             ("the size of the photos in ./a", "; sizes: at least"),
             (
-                "contact sheets of ./a by day",
-                "; a job makes one contact sheet",
+                "an album of ./a by day and a contact sheet of the 10 best",
+                "; an album and a contact sheet",
             ),
-            ("the crispest 3 of ./a", "; choices: the 3 best"),
+            ("the moodiest 3 of ./a", "; choices: the 3 best"),
             ("photos in ./a by mood", "; groups are by year,"),
             ("my vacation photos in ./a", "; what pictures show: with"),
         ] {

@@ -18,8 +18,16 @@ use scene::{REQUESTS, agrees, album, expected, now, write_scene};
 use trip::tools::tools_of_trip;
 
 /// Requests of owners who had not seen the forty.
-const OTHERS: [(&str, &str); 13] = [
+const OTHERS: [(&str, &str); 18] = [
     ("find the duplicates in FOLDER", "c.jpg/c c.jpg/c2"),
+    (
+        "the first and the last photo of each day in FOLDER",
+        "2026-03-01/a 2026-03-01/c2 2026-03-02/e 2026-03-02/g 2026-04-03/h 2026-04-03/i no day/n",
+    ),
+    ("the newest 20 % of FOLDER", "h i"),
+    ("photos in FOLDER whose name starts with c or g", "c c2 g"),
+    ("blurred or too dark photos of FOLDER", "e i"),
+    ("everything in FOLDER between 7 and 9 o'clock", "a b h i"),
     ("which pictures in FOLDER are blurred", "e i"),
     (
         "the blurred ones of FOLDER apart, without duplicates",
@@ -123,6 +131,27 @@ fn requests_make_the_right_files() {
     let photos = dir.path().join("photos");
     write_scene(&photos);
     let requests = REQUESTS.into_iter().chain(OTHERS);
+    let requests = requests.map(|(request, names)| (request, expected(names)));
+    assert_eq!(wrong(requests, &photos, &picture_tools()), [""; 0]);
+}
+
+#[test]
+fn folders_of_a_folder_are_groups_and_conditions() {
+    let dir = tempfile::tempdir().unwrap();
+    let photos = dir.path().join("photos");
+    write_scene(&photos.join("bay-1"));
+    write_scene(&photos.join("bay-2"));
+    let requests = [
+        ("the newest photo of each bay in FOLDER", "bay-1/i bay-2/i"),
+        (
+            "photos of bay 1 in FOLDER taken before 2 March 2026",
+            "a b c c2",
+        ),
+        (
+            "FOLDER except bay 2, the last photo per camera",
+            "gate/f yard/i no camera/n",
+        ),
+    ];
     let requests = requests.map(|(request, names)| (request, expected(names)));
     assert_eq!(wrong(requests, &photos, &picture_tools()), [""; 0]);
 }

@@ -1,20 +1,27 @@
 //! How a request arranges pictures: their order, and which are kept.
 
-use super::conditions::Conditions;
+use super::condition_set::Conditions;
 use super::likeness::Sets;
-use super::self_standing::{COMPARISONS, SCORES};
-use super::unread_words::{DUPLICATES, TIDYING, Words};
+use super::self_standing::SCORES;
+use super::unread_words::{TIDYING, Words};
 use super::words::{
-    Choice, EACH, GROUPING_VERBS, IN_TOTAL, LIKENESS, ORDERS, SEQUENCES, SORTING_VERBS, SORTINGS,
+    Choice, DUPLICATES, EACH, GROUPING_VERBS, LIKENESS, ORDERS, SEQUENCES, SORTING_VERBS, SORTINGS,
     is_picture_noun, is_plural, is_single, number,
 };
 use crate::cameras::KnownNames;
 
-/// Most words of a limit, such as "no more than".
-const MAX_LIMIT_WORDS: usize = 3;
-
 /// Pictures that "the best" means if no number is given.
 pub(super) const FEW: u64 = 10;
+
+/// Orders by one trait, from either end.
+const ENDS_OF_TRAITS: [&[&str]; 6] = [
+    &["newest", "oldest"],
+    &["largest", "smallest", "most_bytes"],
+    &["sharpness", "blurriest"],
+    &["brightest", "darkest"],
+    &["contrast", "flattest"],
+    &["quality", "worst"],
+];
 
 /// Pictures that a request keeps, in their groups and order.
 pub(super) struct Selection {
@@ -27,8 +34,12 @@ pub(super) struct Selection {
     pub(super) is_best_of_all: bool,
     /// Most pictures of all groups together, beside a number of each.
     pub(super) total: Option<u64>,
+    /// Share of each group, or of all, that is kept.
+    pub(super) percent: Option<u64>,
     /// Longest time between neighbours in a group by gaps, if one is said.
     pub(super) gap_minutes: Option<f64>,
+    /// Longest distance in a group by place, if one is said.
+    pub(super) place_metres: Option<u64>,
     pub(super) order: Option<&'static str>,
     /// Words that are understood, and can't be done.
     pub(super) refused: Vec<String>,
@@ -47,12 +58,15 @@ impl Words {
         let division = self.division();
         let total = self.total();
         let gap_minutes = self.gap();
+        let place_metres = self.place_metres();
+        let percent = self.percent();
         let duplicates_at = (0..self.len()).find(|at| self.is_one(*at, &DUPLICATES));
         let mut conditions = self.conditions(names);
         let duplicates = self.duplicate_sets();
         let order = self.shown_order();
         self.read_last_as_newest(names);
         let choice = self.choice(order, names, &conditions);
+        let (choice, total) = self.limited(choice, total);
         let is_total_only = choice.is_none();
         let choice = choice.or(total.map(|count| Choice::of_number(0, count)));
         let total = total.filter(|_| !is_total_only);
@@ -63,28 +77,27 @@ impl Words {
         let says_burst = is_one && (self.of_each("burst") || self.of_each("duplicate"));
         // Beside it another "of each" is a second choice.
         let is_of_two = says_burst && self.has_each();
-        let grouping = self.grouping(is_bounded);
-        let place = grouping.as_ref().map(|(place, _)| *place);
+        let blurred = is_blurred_apart.then_some("sharpness");
+        let gap = gap_minutes.map(|_| "gap");
+        let (place, by) = self.groupings(is_bounded, [blurred, gap, division]);
         let is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
-        let mut by = grouping.map(|(_, by)| by).unwrap_or_default();
-        by.extend(is_blurred_apart.then_some("sharpness"));
-        by.extend(gap_minutes.map(|_| "gap").filter(|gap| !by.contains(gap)));
-        by.extend(division.filter(|division| !by.contains(division)));
         let is_of_all = is_total_only && choice.is_some();
         let is_in_total = is_of_all || total.is_none() && self.takes_all(choice);
         let is_of_set = is_one && by.is_empty() && conditions.without_duplicates == Some(true);
         let is_of_set = is_of_set && self.keeps_behind(choice, duplicates_at);
         // The step that drops duplicates keeps the best of each burst.
         let is_of_burst = says_burst || is_of_set;
-        if is_of_burst {
-            conditions.without_duplicates = Some(true);
-        }
+        let drops = conditions.without_duplicates;
+        conditions.without_duplicates = is_of_burst.then_some(true).or(drops);
         // An event has one picture.
         let is_one_of_event = is_of_event && best.is_none_or(|(count, _)| count == 1);
         let refused = [
             // "The best of each" has no meaning without groups.
             (by.is_empty() && self.find(&["each"]).is_some()).then_some("each"),
             (by.is_empty() && total.is_some()).then_some("total"),
+            // "Half of the photos" says not which.
+            (percent.is_some() && best.is_none()).then_some("percent"),
+            (place_metres.is_some() && !by.contains(&"place")).then_some("within"),
             is_of_two.then_some("burst"),
             (is_of_event && !is_one_of_event).then_some("each"),
             // "The best duplicates" may be of all or of each set.
@@ -101,15 +114,11 @@ impl Words {
             best: best.filter(|_| !is_of_burst && !is_one_of_event),
             is_best_of_all: is_in_total || total.is_none() && is_number_first && !is_each,
             total,
+            percent,
             gap_minutes,
+            place_metres,
             order,
         }
-    }
-
-    /// Uses up `in total` beside a choice with a number; returns whether it was there.
-    fn takes_all(&mut self, choice: Option<Choice>) -> bool {
-        let has_number = choice.is_some_and(|choice| choice.count.is_some());
-        has_number && self.take_one(IN_TOTAL).is_some()
     }
 
     /// `remove the duplicates and keep the best one`, which is of each set: uses up `of each`.
@@ -125,26 +134,20 @@ impl Words {
         keeps
     }
 
-    /// `20 in all`, `at most 20 photos in total` or `no more than 20 overall`. The number beside a
-    /// word for the best is another one: "the best 20 in total".
-    fn total(&mut self) -> Option<u64> {
-        let (begin, count, end) = (0..self.len()).find_map(|at| {
-            let count = self.get(at).and_then(number)?;
-            let noun = at + 1 + usize::from(self.get(at + 1).is_some_and(is_picture_noun));
-            let (_, end) = self.meaning(noun, IN_TOTAL)?;
-            let begin = self.with_lead(at - self.limit_before(at).unwrap_or(0), &["but"]);
-            (!self.is_behind_order(at)).then_some((begin, count, end))
-        })?;
-        self.use_up(begin, end - begin);
-        Some(count)
-    }
-
-    /// The number of words of `at most` or the like before a number.
-    fn limit_before(&self, place: usize) -> Option<usize> {
-        (1..=MAX_LIMIT_WORDS).rev().find_map(|count| {
-            let (comparison, end) = self.meaning(place.checked_sub(count)?, COMPARISONS)?;
-            (comparison == "<=" && end == place).then_some(count)
-        })
+    /// The place of the grouping in a request, and all groupings.
+    fn groupings(
+        &mut self,
+        is_bounded: bool,
+        others: [Option<&'static str>; 3],
+    ) -> (Option<usize>, Vec<&'static str>) {
+        let (place, mut by) = self.grouping(is_bounded).unzip();
+        let by = by.get_or_insert_default();
+        for other in others.into_iter().flatten() {
+            if !by.contains(&other) {
+                by.push(other);
+            }
+        }
+        (place, std::mem::take(by))
     }
 
     /// Words that are understood, and can't be done beside the rest of the request.
@@ -192,7 +195,10 @@ impl Words {
             let has_number = self.get(place + 1).and_then(number).is_some();
             let noun = self.get(place + 1 + usize::from(has_number));
             let is_shown = |noun: &str| is_picture_noun(noun) || names.names_events(noun);
-            let is_newest = self.stands(place, &["last"]) && noun.is_some_and(is_shown);
+            // "The last 5 of ./a".
+            let is_bare = has_number && self.has_folder && noun.is_none();
+            let is_newest =
+                self.stands(place, &["last"]) && (is_bare || noun.is_some_and(is_shown));
             if is_newest && let Some(word) = self.words.get_mut(place) {
                 *word = Some("newest".to_owned());
             }
@@ -205,10 +211,13 @@ impl Words {
         let said = (0..self.len()).find_map(|at| self.sequence(at));
         let sorting = self.sorting();
         // Two orders that differ leave the words of one.
-        let is_of_time = |order: &str| ["newest", "oldest"].contains(&order);
-        let fits = |order: &str| {
-            said.is_none_or(|(said, ..)| said == "quality" || is_of_time(said) && is_of_time(order))
+        // "By date, newest first", "by size, smallest first" and "by sharpness, blurriest first".
+        let are_alike = |said: &str, order: &str| {
+            let mut traits = ENDS_OF_TRAITS.iter();
+            traits.any(|ends| ends.contains(&said) && ends.contains(&order))
         };
+        let fits =
+            |order: &str| said.is_none_or(|(said, ..)| said == "quality" || are_alike(said, order));
         let sorting = sorting.filter(|(order, ..)| fits(order));
         for (_, begin, end) in said.into_iter().chain(sorting) {
             self.use_up(begin, end - begin);
@@ -216,6 +225,8 @@ impl Words {
         match (said, sorting) {
             // "By sharpness, best first".
             (Some(("quality", ..)), Some((order, ..))) => Some(order),
+            (Some(("largest", ..)), Some(("most_bytes", ..))) => Some("most_bytes"),
+            (Some(("smallest", ..)), Some(("most_bytes", ..))) => Some("fewest_bytes"),
             (Some((order, ..)), _) | (None, Some((order, ..))) => Some(order),
             (None, None) => self.take_one(SEQUENCES),
         }
@@ -232,9 +243,13 @@ impl Words {
             self.meaning(end + 1, ORDERS)
                 .filter(|_| self.stands(end, &["to"]))
         };
+        // "The oldest picture first", "the latest day first".
+        let is_noun =
+            self.get(end).is_some_and(is_picture_noun) || self.grouping_noun(end).is_some();
+        let noun = end + usize::from(is_noun);
         match () {
-            () if self.stands(end, &["first"]) && !self.stands(place, &["first"]) => {
-                Some((order, place, end + 1))
+            () if self.stands(noun, &["first"]) && !self.stands(place, &["first"]) => {
+                Some((order, place, noun + 1))
             }
             () if is_start => Some((order, article - 2, end)),
             () => last().map(|(_, end)| (order, self.with_lead(place, &["from"]), end)),
@@ -246,7 +261,11 @@ impl Words {
         let has = |list: &str| (0..self.len()).any(|at| self.is_in(at, list));
         let makes_folders = self.find(&["into"]).is_some() && has("folder|folders|album|albums");
         let is_sorted = has(SORTING_VERBS);
-        let mut places = (0..self.len()).filter(|at| is_sorted && self.stands(*at, &["by"]));
+        let is_shown = (0..self.len()).any(|at| self.sequence(at).is_some());
+        let mut places = (0..self.len()).filter(|at| {
+            let is_order = is_sorted || is_shown && self.grouping_noun(at + 1).is_none();
+            is_order && self.stands(*at, &["by"])
+        });
         places.find_map(|at| {
             let (order, end) = self.meaning(at + 1, SORTINGS)?;
             let goes_on = self.is_one(end, &["and", "then"]) || self.stands(end, &["by"]);
@@ -266,7 +285,9 @@ impl Words {
         let order = ORDERS.entries().find_map(|(phrase, order)| {
             let words: Vec<&str> = phrase.split(' ').collect();
             let place = self.find(&words)?;
-            let order = Some(order).filter(|_| phrase != "first" || shown.is_none());
+            // "Rank them by contrast and keep the top ten".
+            let is_shown = ["first", "top"].contains(&phrase) && shown.is_some();
+            let order = Some(order).filter(|_| !is_shown);
             (!self.puts_objects_first(place)).then_some((place, place + words.len(), order))
         });
         let Some((place, end, order)) = order else {
@@ -275,7 +296,11 @@ impl Words {
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
         let number_after = self.get(end).and_then(number);
-        let is_one = self.is_of_one(end, names);
+        // "The photo with the highest resolution".
+        let is_photo = |at: usize| self.get(at).filter(|word| is_picture_noun(word));
+        let is_before = (0..place).filter_map(is_photo).any(is_single);
+        let is_one = self.is_of_one(end, names)
+            || is_before && (0..self.len()).filter_map(is_photo).all(is_single);
         self.use_up(place, end - place);
         if self.stands(end, &["one"]) {
             self.use_up(end, 1);
@@ -341,6 +366,7 @@ impl Words {
     fn is_wanted(&self, place: usize, has_order: bool) -> bool {
         let asks = [
             "show", "me", "want", "need", "make", "find", "get", "give", "most", "to", "than",
+            "which",
         ];
         // "The 5 photos with the best exposure".
         let is_led = |before| {
@@ -370,8 +396,14 @@ impl Words {
             self.is_after(place, 1, &verbs)
         };
         let counted = |place: usize| {
-            let is_noun = self.get(place + 1).is_some_and(is_picture_noun);
-            let is_each = is_of_each(place, usize::from(is_noun));
+            // "Two sharp photos": conditions are used up.
+            let next = (place + 1..self.len()).find(|at| self.get(*at).is_some());
+            let next = next.unwrap_or(place + 1);
+            let is_noun = self.get(next).is_some_and(is_picture_noun);
+            let is_each = match is_noun {
+                true => is_of_each(next, 0),
+                false => is_of_each(place, 0),
+            };
             let count = self.get(place).and_then(number);
             let one = (is_noun && is_each && self.stands(place, &["a"])).then_some(1);
             // "Newest first, at most 20".
@@ -397,5 +429,9 @@ impl Words {
 /// The number and the order of what a choice keeps; `shown` is the order in which it is shown.
 fn best_of(choice: Choice, shown: Option<&'static str>) -> (u64, &'static str) {
     let order = choice.order.or(shown).unwrap_or("quality");
-    (choice.count.unwrap_or(FEW), order)
+    match (choice.count, order) {
+        // "The first and the last photo".
+        (None | Some(1), "ends") => (2, order),
+        (count, _) => (count.unwrap_or(FEW), order),
+    }
 }

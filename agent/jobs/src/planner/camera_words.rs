@@ -167,7 +167,7 @@ impl Words {
         let has_maker = self.has_maker(place, end);
         // "Sort into Canon and iPhone photos" and "group by Canon" ask for groups.
         let is_group =
-            is(1, &["into"]) || is(1, &["by"]) && !is(2, &TAKEN) && self.asks_for_arrangement();
+            is(1, &["into"]) || is(1, &["by"]) && !is(2, &TAKEN) && self.is_arranged_before(place);
         match () {
             () if is_group => None,
             // "Taken on a Sunday" and "from a tower" name no model.
@@ -177,6 +177,13 @@ impl Words {
             }
             () if is(1, &["by"]) && (has_maker || has_number()) => Some(place - 1),
             () if !has_maker => None,
+            // "What the Nikon took".
+            () if self.has_folder
+                && self.is_one(place, &["the", "my", "our"])
+                && !is(1, &["and", "or"]) =>
+            {
+                Some(place)
+            }
             () if is(1, &["of", "from", "on", "with", "only"]) => Some(place - 1),
             () => self
                 .get(end)
@@ -205,7 +212,7 @@ impl Words {
         };
         let words = (begin..self.len()).map_while(|at| {
             let is_part = |word: &&str| {
-                let is_other = is_folder(word) || is_picture_word(&word.to_lowercase());
+                let is_other = is_folder(word) || is_filler(word);
                 !is_other && is_name(word) && !is_count(at, word)
             };
             self.get(at).filter(is_part)

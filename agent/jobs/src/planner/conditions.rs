@@ -7,149 +7,28 @@
 //!   "or", and nothing else. "Or" between what pictures have is not understood.
 //! - Two values of one field are joined or refused: no picture has both.
 
+use jiff::civil::DateTime;
 use watchkeeper_pictures::scores::SHARP;
 
-use super::objects::ObjectCount;
-use super::self_standing::{COMPARISONS, SCORES, Test, is_score};
-use super::unread_words::{BETWEEN, BLURRED, DUPLICATES, TAKEN, Words};
-use super::words::{EXCEPTIONS, NEGATIONS, Range, Table, is_filler, is_picture_word, is_plural};
+use super::condition_set::Conditions;
+use super::self_standing::{COMPARISONS, SCORES, Test};
+use super::unread_words::{TAKEN, Words};
+use super::words::{
+    BETWEEN, BLURRED, DUPLICATES, EXCEPTIONS, NEGATIONS, Range, Table, is_filler, is_picture_word,
+    is_plural,
+};
 use crate::cameras::KnownNames;
-
-/// What a request asks of each picture.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Conditions {
-    /// Each on its own field, apart from negations.
-    tests: Vec<Test>,
-    pub(super) shown: Vec<ObjectCount>,
-    pub(super) without_duplicates: Option<bool>,
-    /// Least sharpness, from 0 to 1; `Some(None)`: blurred ones too.
-    pub(super) min_sharpness: Option<Option<f64>>,
-    /// A noun that is wanted or unwanted, and that no rule reads there.
-    pub(super) unknown: Option<String>,
-}
-
-impl Conditions {
-    /// Adds a test; `None` if no picture, or no clear one, can meet it with the others.
-    fn add(&mut self, test: Test) -> Option<()> {
-        if test.is_wanted && test.field == "sharpness" && test.comparison.starts_with('>') {
-            self.raise_sharpness(test.value.parse().ok()?);
-            return Some(());
-        }
-        if self.tests.contains(&test) {
-            return Some(());
-        }
-        let mut wanted = self.tests.iter().filter(|old| old.is_wanted);
-        let fits =
-            !test.is_wanted || wanted.all(|old| old.field != test.field || old.overlaps(&test));
-        fits.then(|| self.tests.push(test))
-    }
-
-    /// Adds a number of objects; `None` if no picture can have it with the others of its class.
-    fn show(&mut self, shown: ObjectCount) -> Option<()> {
-        let mut others = self.shown.iter().filter(|old| old.class == shown.class);
-        let fits = others.all(|old| old.overlaps(&shown));
-        fits.then(|| self.shown.push(shown))
-    }
-
-    /// Adds one more value to the last test: "JPEG and PNG files" have one or the other format.
-    fn join(&mut self, test: &Test) -> bool {
-        let last = self.tests.last_mut().filter(|last| {
-            let is_wanted = last.is_wanted && test.is_wanted;
-            is_wanted && last.field == test.field && WITH_VALUES.contains(&test.field)
-        });
-        let is_joined = last.is_some();
-        if let Some(last) = last {
-            last.value = format!("{} or {}", last.value, test.value);
-        }
-        is_joined
-    }
-
-    /// Returns whether a test is the other bound of the field of the last one.
-    fn bounds_last(&self, test: &Test) -> bool {
-        let last = self.tests.last();
-        last.is_some_and(|last| last.field == test.field && last.overlaps(test))
-    }
-
-    /// Wants at least this sharpness; of several bounds the highest counts.
-    fn raise_sharpness(&mut self, least: f64) {
-        let least = self.least_sharpness().map_or(least, |old| old.max(least));
-        self.min_sharpness = Some(Some(least));
-    }
-
-    /// The months that are wanted beside a time: "the last week in March" may be one of March.
-    pub(super) fn month_beside(&self, range: Range) -> Option<String> {
-        let is_month = |test: &&Test| test.is_wanted && test.field == "month";
-        let month = self.tests.iter().find(is_month)?.value.clone();
-        (range != Range::default()).then_some(month)
-    }
-
-    /// Returns whether a test has a number, whose other bound "at most 8" may be.
-    pub(super) fn bounds_a_number(&self) -> bool {
-        let is_said = |least: f64| (least - SHARP).abs() > f64::EPSILON;
-        self.tests.iter().any(|test| test.comparison != "is")
-            || self
-                .shown
-                .iter()
-                .any(|shown| !shown.is_any() && !shown.is_none())
-            || self.least_sharpness().is_some_and(is_said)
-    }
-
-    /// Conditions of metadata or of scores, as `filter` takes them.
-    pub(super) fn texts(&self, of_scores: bool) -> Vec<String> {
-        let of_kind = |test: &&Test| is_score(test.field) == of_scores;
-        self.tests.iter().filter(of_kind).map(Test::text).collect()
-    }
-
-    /// Returns whether pictures must be decoded for them, without those of a detector.
-    pub(super) fn are_of_pixels(&self) -> bool {
-        let cleans = self.without_duplicates == Some(true) || self.least_sharpness().is_some();
-        cleans || !self.texts(true).is_empty()
-    }
-
-    /// Least sharpness of a picture, from 0 to 1.
-    pub(super) fn least_sharpness(&self) -> Option<f64> {
-        self.min_sharpness.flatten()
-    }
-
-    /// Words that a request can't mean: only a refinement takes conditions back, and duplicates are
-    /// shown or dropped.
-    pub(super) fn refused(&self, shows_duplicates: bool) -> impl Iterator<Item = &'static str> {
-        let is_taken_back = self.without_duplicates == Some(false);
-        let is_both = shows_duplicates && self.without_duplicates.is_some();
-        let duplicates = (is_taken_back || is_both).then_some("duplicates");
-        let blurred = (self.min_sharpness == Some(None)).then_some("blurred");
-        duplicates.into_iter().chain(blurred)
-    }
-
-    /// Adds later conditions, which replace those on the same field or class.
-    pub(super) fn extend(&mut self, later: Self) {
-        let is_of = |test: &Test, field: &str| test.field == field;
-        let bounds_sharpness = later.tests.iter().any(|test| is_of(test, "sharpness"));
-        if bounds_sharpness {
-            self.min_sharpness = None;
-        }
-        self.tests.retain(|old| {
-            let is_bounded_again = later.min_sharpness.is_some() && is_of(old, "sharpness");
-            !is_bounded_again && !later.tests.iter().any(|new| is_of(new, old.field))
-        });
-        let shown = &mut self.shown;
-        shown.retain(|old| !later.shown.iter().any(|new| new.class == old.class));
-        self.tests.extend(later.tests);
-        self.shown.extend(later.shown);
-        self.without_duplicates = later.without_duplicates.or(self.without_duplicates);
-        self.min_sharpness = later.min_sharpness.or(self.min_sharpness);
-    }
-}
-
-/// Fields with texts, of which a picture may have one or another.
-const WITH_VALUES: [&str; 4] = ["weekday", "month", "format", "shape"];
 
 /// Nouns of what a file may say of itself, and the field.
 const METADATA: Table = Table(
-    "gps data=place|gps position=place|gps location=place|gps coordinates=place|gps=place\
-     |location=place|coordinates=place|position=place|place|known place=place|known location=place\
-     |date=time|date taken=time|time|timestamp=time|camera name=camera|camera model=camera",
+    "location data=place|gps data=place|gps position=place|gps location=place\
+     |gps coordinates=place|gps=place|location=place|coordinates=place|position=place|place\
+     |known place=place|known location=place|date=time|date taken=time|time|timestamp=time\
+     |camera name=camera|camera model=camera",
 );
+
+/// Most words of a listed condition and its joint.
+const MAX_LISTED: usize = 6;
 
 /// Negations that ask to take something away: of metadata they mean the data, not the picture.
 const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
@@ -279,7 +158,7 @@ impl Words {
         let is_behind_value = place > 1
             && self.is_one(place - 1, &["and", "or"])
             && self.get(place - 2).is_none_or(is_filler);
-        let is_joined = is_behind_value && all.join(&test);
+        let is_joined = is_behind_value && (all.join(&test) || all.join_fault(&test));
         // "Over 2 megapixels but under 8 megapixels".
         let is_bound = self.is_after(place, 1, &["but"]) && all.bounds_last(&test);
         if !is_joined {
@@ -301,6 +180,15 @@ impl Words {
     ) -> Option<(Sense, usize)> {
         // "Blurred photos and duplicates".
         let place = place + usize::from(self.get(place).is_some_and(is_picture_word));
+        // "Without blurred ones, duplicates and dark ones".
+        let is_listed = !sense.is_wanted
+            && place > 0
+            && self.has_comma(place - 1)
+            && self.is_bare_noun(self.denied(place), known)
+            && (place + 1..place + MAX_LISTED).any(|at| self.is_one(at, &["and", "or"]));
+        if is_listed {
+            return Some((sense, place));
+        }
         if !self.is_one(place, &["and", "or", "but", "nor"]) {
             return None;
         }
@@ -312,7 +200,7 @@ impl Words {
             || !self.stands(place, &["but"])
                 && self.is_bare_noun(at, known)
                 && !self.is_bare_adjective(at);
-        let is_clear = !(is_choice && (sense.is_wanted || next.is_wanted));
+        let is_clear = !is_choice || opened.is_none() && !sense.is_wanted;
         (is_inherited && is_clear).then_some((next, at))
     }
 
@@ -323,7 +211,8 @@ impl Words {
             || self.is_one(noun, &BLURRED)
             || self.metadata(noun).is_some();
         let shown = self.shown(place, true, known);
-        is_known || shown.is_some_and(|(shown, _)| shown.is_any()) || self.is_bare_value(noun)
+        let is_shown = shown.is_some_and(|(shown, _)| shown.is_any());
+        is_known || is_shown || self.is_bare_value(noun) || self.property(noun).is_some()
     }
 
     /// Returns whether `blurred` stands at a place without a noun: "without GPS or blurred" may
@@ -371,7 +260,7 @@ impl Words {
             }
             // "That are sharp and have GPS".
             () if self.is_in(place, "have|show|contain")
-                && self.is_after(place, 1, &["and", "but"]) =>
+                && (self.is_after(place, 1, &["and", "but"]) || self.is_behind_noun(place)) =>
             {
                 (true, place + 1)
             }
@@ -384,6 +273,12 @@ impl Words {
         };
         // "Without no" is not understood.
         (is_wanted || !has_no).then_some((sense, end + usize::from(has_no)))
+    }
+
+    /// Returns whether a plural noun for pictures stands before a place: "which photos have GPS".
+    fn is_behind_noun(&self, place: usize) -> bool {
+        let noun = place.checked_sub(1).and_then(|at| self.get(at));
+        noun.is_some_and(|noun| is_picture_word(&noun.to_lowercase()) && is_plural(noun))
     }
 
     /// The place of a noun behind its articles.
@@ -466,7 +361,9 @@ impl Words {
     fn denied_time(&self, place: usize, taken: usize) -> Option<(Test, usize)> {
         let found = self.range_at(place).or_else(|| self.range_at(taken));
         let (Range { since, until }, end) = found?;
-        let span = format!("{} to {}", since?, until?);
+        let (first, last) = (DateTime::constant(1, 1, 1, 0, 0, 0, 0), DateTime::MAX);
+        let until = until.unwrap_or(last).with().nanosecond(0).build().ok()?;
+        let span = format!("{} to {until}", since.unwrap_or(first));
         Some((Test::is("time", &span), end))
     }
 

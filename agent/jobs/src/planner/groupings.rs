@@ -6,10 +6,10 @@
 
 use watchkeeper_english::singular;
 
-use super::unread_words::{BLURRED, TAKEN, Words};
+use super::unread_words::{TAKEN, Words};
 use super::words::{
-    DIVISIONS, EACH, GAPS, GROUPING_VERBS, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS,
-    Table, is_filler, is_picture_noun, number,
+    BLURRED, DIVISIONS, EACH, GAPS, GROUPING_VERBS, GROUPINGS, LIKENESS, OF_TIME, ORDERS,
+    SORTING_VERBS, Table, is_filler, is_picture_noun, number,
 };
 use crate::cameras::KnownNames;
 
@@ -60,6 +60,7 @@ impl Words {
                         end = behind;
                     }
                     None if self.get(at).is_some_and(is_filler) => {}
+                    None if !by.is_empty() && self.is_in(at, "format|orientation") => end = at + 1,
                     None => break,
                 }
             }
@@ -99,6 +100,23 @@ impl Words {
         })?;
         self.use_up(begin, end - begin);
         Some(minutes)
+    }
+
+    /// `within 5 km` behind a grouping by place: the longest distance in a group, in metres.
+    pub(super) fn place_metres(&mut self) -> Option<u64> {
+        let is_distance = |at: &usize| {
+            let has_unit = self.is_in(at + 2, "km|m|metres|meters|kilometres|kilometers");
+            self.stands(*at, &["within"]) && has_unit && !self.stands(at + 3, &["of"])
+        };
+        let begin = (0..self.len()).find(is_distance)?;
+        let unit = if self.is_in(begin + 2, "m|metres|meters") {
+            1
+        } else {
+            1000
+        };
+        let metres = number(self.get(begin + 1)?)? * unit;
+        self.use_up(begin, 3);
+        Some(metres)
     }
 
     /// Uses up `each NOUN`, `every NOUN` or `per NOUN`; returns whether it was there.
@@ -167,7 +185,7 @@ impl Words {
     /// A grouping that divides one which ends before a place: whether "then" puts it within that
     /// one, and the place behind it.
     fn further_grouping(&self, behind: usize) -> Option<(&'static str, bool, usize)> {
-        let joins = |at: &usize| self.is_in(*at, "and|then|per");
+        let joins = |at: &usize| self.is_in(*at, "and|then|per|each|every|of");
         let joint = (behind..self.len()).take_while(joins).count();
         let is_nested = (behind..behind + joint).any(|at| self.stands(at, &["then"]));
         let by_again = usize::from(self.stands(behind + joint, &["by"]));
@@ -182,12 +200,17 @@ impl Words {
 
     /// Returns whether a verb asks for groups or an order.
     pub(super) fn asks_for_arrangement(&self) -> bool {
+        self.is_arranged_before(self.len())
+    }
+
+    /// Returns whether a verb before a place asks for groups or an order.
+    pub(super) fn is_arranged_before(&self, place: usize) -> bool {
         let verbs = [
             "organise|organize|arrange|organised|arranged",
             GROUPING_VERBS,
             SORTING_VERBS,
         ];
-        (0..self.len()).any(|at| verbs.iter().any(|verbs| self.is_in(at, verbs)))
+        (0..place).any(|at| verbs.iter().any(|verbs| self.is_in(at, verbs)))
     }
 
     /// Reads `4 a day` and `a photo a day` as those per day.
@@ -213,7 +236,10 @@ impl Words {
             let noun = singular(&self.get(place)?.to_lowercase());
             Some((GROUPINGS.get(&noun)?, place + 1))
         };
-        self.meaning(place, GROUPINGS).or_else(several)
+        let (by, end) = self.meaning(place, GROUPINGS).or_else(several)?;
+        // A folder holds no zones: "by bay" is by the folders in it.
+        let is_folder = by == "zone" && self.has_folder;
+        Some((if is_folder { "folder" } else { by }, end))
     }
 }
 

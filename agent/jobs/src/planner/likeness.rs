@@ -3,8 +3,8 @@
 //! The first is done by `find_duplicates`, the others by networks of the runtime. Whether a model
 //! is installed, the check of the plan says.
 
-use super::unread_words::{IDENTICALS, Words};
-use super::words::{is_filler, is_folder, is_path, is_picture_noun, number, tokens};
+use super::unread_words::Words;
+use super::words::{IDENTICALS, is_filler, is_folder, is_path, is_picture_noun, number, tokens};
 
 /// Names of the tools that compare the look of pictures.
 pub(super) const GROUP_ALIKE: &str = "group_alike";
@@ -38,6 +38,9 @@ const MAX_TAG_WORDS: usize = 3;
 impl Words {
     /// `find the duplicates`, `only the duplicates` or `a contact sheet of bursts`.
     pub(super) fn duplicate_sets(&mut self) -> Option<Sets> {
+        if self.shows_bursts {
+            return Some(Sets::Duplicates);
+        }
         let place = (0..self.len()).find(|at| self.is_one(*at, &SETS))?;
         let begin = self.with_lead(place, &["near"]);
         let articles = ["the", "my", "all", "any"];

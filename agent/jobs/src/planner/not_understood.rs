@@ -9,9 +9,9 @@ use watchkeeper_english::one_of;
 
 use super::camera_words::{is_maker, is_number_of_model};
 use super::self_standing::SCORES;
-use super::unread_words::{BLURRED, DUPLICATES};
 use super::words::{
-    EACH, GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, Table, VIDEOS, is_folder, is_plural, number,
+    BLURRED, DUPLICATES, EACH, GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, Table, VIDEOS,
+    is_folder, is_plural, number,
 };
 use crate::cameras::{CameraNames, KnownNames};
 use crate::spelling::nearest;
@@ -49,6 +49,12 @@ impl NotUnderstood {
             names_pictures: false,
             ..Self::words(words, cameras)
         }
+    }
+
+    /// The request has more characters than the rules read.
+    pub(super) fn too_long(begin: &str, most: usize) -> Self {
+        let hint = format!("a request has at most {most} characters");
+        Self::new(vec![begin.to_owned()], Some(hint))
     }
 
     /// It is not said what is done with the pictures of a folder.
@@ -279,7 +285,7 @@ const KINDS: [Kind; 10] = [
     ),
     (
         |word| one_of("album|contact|sheet|sheets", word),
-        "a job makes one contact sheet, of all its pictures; an album beside it has the same ones",
+        "an album and a contact sheet of one job have the same pictures",
     ),
     (
         |word| {

@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
 use super::arrangement::FEW;
-use super::conditions::Conditions;
+use super::condition_set::Conditions;
 use super::groupings::add_grouping;
 use super::likeness::GROUP_ALIKE;
 use super::not_understood::NotUnderstood;

@@ -5,16 +5,21 @@
 
 use jiff::civil::{DateTime, datetime};
 
-use super::conditions::Conditions;
+use super::condition_set::Conditions;
 use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
 use super::objects::ObjectCount;
-use super::unread_words::{IDENTICALS, Words};
-use super::words::{Range, is_picture_noun, is_plural, tokens};
+use super::unread_words::Words;
+use super::words::{IDENTICALS, Range, is_picture_noun, is_plural, tokens};
 use crate::cameras::KnownNames;
 
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+
+/// Longest request, as the API takes it.
+const MAX_CHARS: usize = 2000;
+/// Characters of a longer one that a refusal shows.
+const SHOWN_CHARS: usize = 40;
 
 /// Pictures that a request is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,8 +54,12 @@ pub(super) struct Request {
     pub(super) is_best_of_all: bool,
     /// Most pictures of all groups together, beside a number of each.
     pub(super) total: Option<u64>,
+    /// Share of each group, or of all, that is kept.
+    pub(super) percent: Option<u64>,
     /// Longest time between neighbours in a group by gaps, if one is said.
     pub(super) gap_minutes: Option<f64>,
+    /// Longest distance in a group by place, if one is said.
+    pub(super) place_metres: Option<u64>,
     /// Whether only files of equal bytes are duplicates.
     pub(super) is_exact: bool,
     /// Order in which the pictures are shown.
@@ -58,6 +67,8 @@ pub(super) struct Request {
     /// Name of the album or the contact sheet.
     pub(super) name: Option<String>,
     pub(super) sheet: bool,
+    /// Whether each group has a contact sheet of its own.
+    pub(super) is_sheet_of_each: bool,
     pub(super) album: bool,
 }
 
@@ -67,6 +78,10 @@ impl Request {
         now: DateTime,
         names: &KnownNames,
     ) -> Result<Self, NotUnderstood> {
+        if text.chars().count() > MAX_CHARS {
+            let begin: String = text.chars().take(SHOWN_CHARS).collect();
+            return Err(NotUnderstood::too_long(&format!("{begin}…"), MAX_CHARS));
+        }
         let (request, mut left) = Self::read_in_part(text, now, names)?;
         // A folder alone would copy all that is below it.
         if let (Source::Folder(_), [folder]) = (&request.source, tokens(text).as_slice()) {
@@ -98,8 +113,7 @@ impl Request {
         names: &KnownNames,
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text, now);
-        let mut nouns = words.words.iter().flatten();
-        let names_pictures = nouns.any(|word| is_picture_noun(word));
+        let names_pictures = (0..words.len()).any(|at| words.get(at).is_some_and(is_picture_noun));
         let asked_for_more = words.asks_for_more();
         let is_exact = words.find(&[IDENTICALS]).is_some();
         words.read_a_as_per();
@@ -109,8 +123,8 @@ impl Request {
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
         let models = models.filter(|models| !models.is_empty());
-        let album = words.album();
-        let adds_sheet = words.added_sheet();
+        let is_sheet_of_each = words.sheet_of_each();
+        let (album, adds_sheet) = (words.album(), words.added_sheet());
         let is_bounded = has_place || range != Range::default();
         let selection = words.selection(names, has_place, is_bounded);
         // Beside a contact sheet a format may be that of the sheet.
@@ -121,9 +135,11 @@ impl Request {
         words.described(folder.as_deref().or(collection.as_deref()), false);
         let mut left = words.not_done(&selection, like.is_some(), tags.is_some());
         left.extend(words.left());
-        let (sets, mut conditions) = (selection.duplicates, selection.conditions);
-        let place = collection.map(Source::Collection);
-        let place = place.or(folder.map(Source::Folder));
+        let sets = tags.or(selection.duplicates);
+        let mut conditions = selection.conditions;
+        let place = collection
+            .map(Source::Collection)
+            .or(folder.map(Source::Folder));
         let place = place.map(|place| (place, words.shows_plural()));
         let is_of_pictures = names_pictures || selection.best.is_some();
         let is_bounded = is_of_pictures && (!cameras.is_empty() || range.until.is_some());
@@ -140,20 +156,37 @@ impl Request {
             cameras,
             conditions,
             like,
-            sets: tags.or(sets),
+            sets,
             best_of_burst: selection.best_of_burst,
             by: selection.by,
             best: selection.best,
             is_best_of_all: selection.is_best_of_all,
             total: selection.total,
+            percent: selection.percent,
             gap_minutes: selection.gap_minutes,
+            place_metres: selection.place_metres,
             is_exact,
             order: selection.order,
             name,
             sheet,
+            is_sheet_of_each,
             album: album || adds_sheet,
         };
+        left.extend(request.of_files().map(str::to_owned));
         Ok((request, left))
+    }
+
+    /// Words of what only files have: pictures of events are in no folders, and as large as those
+    /// of their camera, so that "the biggest cars" are not the largest pictures.
+    fn of_files(&self) -> impl Iterator<Item = &'static str> {
+        let is_of_events = matches!(self.source, Source::Events { .. });
+        let order = self.best.map(|(_, order)| order).or(self.order);
+        let words = order.into_iter().chain(self.by.iter().copied());
+        let words = words.filter(|word| ["largest", "smallest", "folder"].contains(word));
+        words
+            .filter(move |_| is_of_events)
+            .collect::<Vec<_>>()
+            .into_iter()
     }
 
     /// Returns whether it can only be a request for files: "show me the latest event" is a

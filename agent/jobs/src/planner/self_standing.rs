@@ -1,14 +1,15 @@
-//! Conditions that stand for themselves: a time of the day, a weekday, a shape, a format, a size or
-//! a score.
+//! Conditions that stand for themselves: a folder, a name, a shape, a format, a size or a score.
 
 use std::str::FromStr as _;
 
-use watchkeeper_english::{NIGHT, one_of, part_of_day};
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::scores::SHARP;
 
-use super::unread_words::{BLURRED, Words};
-use super::words::{Table, is_filler, is_path, is_picture_noun, is_picture_word, number};
+use super::unread_words::Words;
+use super::words::{
+    BLURRED, NEGATIONS, Table, is_filler, is_path, is_picture_noun, is_picture_word, number,
+};
+use crate::cameras::MAX_NAME_WORDS;
 
 /// A field with a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,13 +25,20 @@ impl Test {
         Self::new(field, "is", value)
     }
 
-    fn new(field: &'static str, comparison: &'static str, value: impl ToString) -> Self {
+    pub(super) fn new(field: &'static str, comparison: &'static str, value: impl ToString) -> Self {
         Self {
             field,
             comparison,
             value: value.to_string(),
             is_wanted: true,
         }
+    }
+
+    /// Returns whether it finds a fault of pictures: blurred, too dark or too bright.
+    pub(super) fn is_fault(&self) -> bool {
+        let fault = (self.field, self.comparison);
+        self.is_wanted
+            && [("sharpness", "<"), ("brightness", "<"), ("highlights", ">")].contains(&fault)
     }
 
     /// This test or its opposite. Of what is known or not the opposite is another value.
@@ -90,7 +98,7 @@ fn clock_times(hours: &str) -> String {
 }
 
 /// A test, and the place of the word after it.
-type Found = (Test, usize);
+pub(super) type Found = (Test, usize);
 
 /// Words before a number, and the comparison.
 pub(super) const COMPARISONS: Table = Table(
@@ -112,6 +120,14 @@ const UNITS: Table = Table(
 const SIDES: Table =
     Table("wider than=width >|narrower than=width <|taller than=height >|higher than=height >");
 
+/// Phrases before a name of files, and the pattern.
+const NAMES: Table = Table(
+    "whose names begin with=NAME*|whose name starts with=NAME*|whose file name starts with=NAME*\
+     |whose name begins with=NAME*|whose file name begins with=NAME*|whose names start with=NAME*\
+     |whose name ends with=*NAME|whose name contains=*NAME*|whose file name contains=*NAME*\
+     |starting with=NAME*|beginning with=NAME*|named=NAME|called=NAME",
+);
+
 /// Measured traits that a request may bound.
 pub(super) const SCORES: [&str; 5] = ["sharpness", "quality", "exposure", "contrast", "brightness"];
 
@@ -120,21 +136,11 @@ pub(super) fn is_score(field: &str) -> bool {
     field == "highlights" || SCORES.contains(&field)
 }
 
-/// Words behind bare numbers that are hours.
-const BEHIND_HOURS: &str = "and|at|by|each|every|from|in|of|on|only|per|sorted|with|without";
-
-const WEEKDAYS: Table = Table(
-    "monday|tuesday|wednesday|thursday|friday|saturday|sunday|weekend=saturday or sunday\
-     |weekday=monday or tuesday or wednesday or thursday or friday",
-);
-
-const MONTHS: Table =
-    Table("january|february|march|april|may|june|july|august|september|october|november|december");
-
 const SHAPES: Table =
     Table("landscape|portrait|horizontal=landscape|vertical=portrait|upright=portrait|square");
 
-const FORMATS: Table = Table("jpeg|jpg=jpeg|jpegs=jpeg|jpgs=jpeg|png|pngs=png|webp|gif|tiff|bmp");
+pub(super) const FORMATS: Table =
+    Table("jpeg|jpg=jpeg|jpegs=jpeg|jpgs=jpeg|png|pngs=png|webp|gif|tiff|bmp");
 
 /// Phrases that describe pictures by themselves, each with a condition. Of the development photos
 /// the 6 darkened have a brightness up to 0.113, and of the others 2 below 0.125. The 6 brightened
@@ -150,6 +156,8 @@ impl Words {
     /// A condition that stands for itself.
     pub(super) fn test(&self, place: usize) -> Option<Found> {
         let tests = [
+            Self::subfolders,
+            Self::file_names,
             Self::part_of_day,
             Self::clock_times,
             Self::weekdays,
@@ -173,196 +181,14 @@ impl Words {
         !has_preposition && reads.iter().any(|read| read(self, place).is_some())
     }
 
-    /// `in the morning`, `at night`, `morning photos`, or the word after a day.
-    fn part_of_day(&self, place: usize) -> Option<Found> {
-        let has_preposition = self.is_one(place, &["in", "at", "during", "on"]);
-        let at = place + usize::from(has_preposition);
-        let at = at + usize::from(has_preposition && self.stands(at, &["the"]));
-        let is_behind_day = place > 0 && self.get(place - 1).is_none();
-        // "Mornings" are those of any day.
-        let several = self.several_parts_of_day(at);
-        let one = || part_of_day(&self.get(at)?.to_lowercase());
-        let (from, to) = several.or_else(one)?;
-        let hour = |minutes: i64| match minutes / 60 {
-            hour @ ..=24 => hour,
-            hour => hour - 24,
-        };
-        let hours = format!("{}-{}", hour(from), hour(to));
-        let is_before_noun = self.get(at + 1).is_some_and(is_picture_noun);
-        let is_meant = has_preposition || is_behind_day || several.is_some() || is_before_noun;
-        is_meant.then(|| (Test::is("hour", &hours), at + 1))
-    }
-
-    /// `mornings`: from when to when they are.
-    pub(super) fn several_parts_of_day(&self, place: usize) -> Option<(i64, i64)> {
-        part_of_day(self.get(place)?.to_lowercase().strip_suffix('s')?)
-    }
-
-    /// `between 8:00 and 10:00`, `from 8 to 10 pm`, `after 18:00` or `before noon`.
-    fn clock_times(&self, place: usize) -> Option<Found> {
-        let first = self.clock(place + 1)?;
-        let pairs = [("between", "and"), ("from", "to"), ("from", "until")];
-        let is_pair = |(begin, joint): &(&str, &str)| {
-            self.stands(place, &[begin]) && self.stands(first.end, &[joint])
-        };
-        if pairs.iter().any(is_pair) {
-            let last = self.clock(first.end + 1)?;
-            // "From 9 am to 5" may end in the night; "22 and 6" and "9 and 17" are of a clock of 24
-            // hours.
-            let is_of_24 = !first.is_clear && first.hour.max(last.hour) > 12.0;
-            // "From 10 to 20 November", "between 5 and 15 people".
-            let next = self.get(last.end).map(str::to_lowercase);
-            let is_over = next.is_none_or(|next| one_of(BEHIND_HOURS, &next));
-            if !(last.is_clear || is_of_24 && is_over) {
-                return None;
-            }
-            // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
-            let is_later = !first.is_clear && first.hour + 12.0 < last.hour;
-            let from = first.hour % 24.0 + if is_later { 12.0 } else { 0.0 };
-            let hours = format!("{from}-{}", last.hour);
-            return Some((Test::is("hour", &hours), last.end));
-        }
-        let comparison = match () {
-            // Midnight ends one day and begins the next.
-            () if !first.is_clear || first.hour % 24.0 == 0.0 => return None,
-            () if self.is_one(place, &["after", "from"]) => ">=",
-            () if self.stands(place, &["before"]) => "<",
-            () => return None,
-        };
-        Some((Test::new("hour", comparison, first.hour), first.end))
-    }
-
-    /// A time of the clock, such as `18:30`, `18:30:15`, `8 am`, `8pm`, `8 in the morning`, `8
-    /// o'clock` or `noon`.
-    fn clock(&self, place: usize) -> Option<Clock> {
-        let word = self.get(place)?.to_lowercase();
-        let clear = |hour: f64, end| {
-            Some(Clock {
-                hour,
-                is_clear: true,
-                end,
-            })
-        };
-        match word.as_str() {
-            "noon" | "midday" => return clear(12.0, place + 1),
-            "midnight" => return clear(24.0, place + 1),
-            _ => {}
-        }
-        let split = word.find(|c: char| !c.is_ascii_digit() && c != ':');
-        let (time, glued) = word.split_at(split.unwrap_or(word.len()));
-        let parts: Option<Vec<u32>> = time.split(':').map(|part| part.parse().ok()).collect();
-        let (number, minute, second) = match *parts?.as_slice() {
-            [hour] => (hour, 0, 0),
-            [hour, minute] => (hour, minute, 0),
-            [hour, minute, second] => (hour, minute, second),
-            _ => return None,
-        };
-        if number > 24 || minute > 59 || second > 59 {
-            return None;
-        }
-        let next = self.get(place + 1).unwrap_or_default().to_lowercase();
-        let part_of_day = self.stands(place + 1, &["in", "the"]);
-        let part_of_day = part_of_day.then(|| self.get(place + 3)).flatten();
-        let (half, end) = match (glued, part_of_day.map(str::to_lowercase).as_deref()) {
-            ("", _) if ["am", "pm", "o'clock"].contains(&next.as_str()) => {
-                (next.as_str(), place + 2)
-            }
-            // "12 in the evening" may be noon or midnight.
-            ("", Some("morning")) if number < 12 => ("am", place + 4),
-            ("", Some("evening")) if number < 12 => ("pm", place + 4),
-            ("", Some("afternoon")) if number <= 12 => ("pm", place + 4),
-            _ => (glued, place + 1),
-        };
-        let hour = match (half, number) {
-            ("" | "o'clock", number) => number,
-            ("am", 1..=12) => number % 12,
-            ("pm", 1..=12) => number % 12 + 12,
-            _ => return None,
-        };
-        Some(Clock {
-            hour: f64::from(hour * 3600 + minute * 60 + second) / 3600.0,
-            is_clear: ["am", "pm"].contains(&half) || time.contains(':'),
-            end,
-        })
-    }
-
-    pub(super) fn is_weekday(&self, place: usize) -> bool {
-        self.meaning(place, WEEKDAYS).is_some()
-    }
-
-    /// `on Sundays`, `on a Monday`, `at weekends`, `Saturdays and Sundays` or `Monday mornings`. A
-    /// night is of two days.
-    fn weekdays(&self, place: usize) -> Option<Found> {
-        let has_preposition = self.is_one(place, &["on", "at", "during"]);
-        let mut at = place + usize::from(has_preposition);
-        let has_article = has_preposition && self.stands(at, &["a"]);
-        at += usize::from(has_article);
-        let mut days: Vec<&str> = Vec::new();
-        loop {
-            let word = self.get(at).unwrap_or_default().to_lowercase();
-            let name = word.strip_suffix('s');
-            let is_group = self.is_after(at, 1, &["by", "each", "per", "every"]);
-            let parts = self.several_parts_of_day(at + 1).filter(|_| !is_group);
-            // "Sunday photos" may be those of one Sunday.
-            let is_kind = self.is_one(at, &["weekend", "weekday"]);
-            let is_kind = is_kind && self.get(at + 1).is_some_and(is_picture_noun);
-            let is_any = has_article || is_kind || parts.is_some_and(|part| part != NIGHT);
-            let name = name.or(is_any.then_some(word.as_str()));
-            let name = name.filter(|_| parts != Some(NIGHT));
-            let Some(texts) = name.and_then(|name| WEEKDAYS.get(name)) else {
-                break;
-            };
-            days.push(texts);
-            at += 1;
-            let is_joined = self.is_one(at, &["and", "or"]);
-            at += usize::from(is_joined);
-        }
-        let is_joint = at > place && self.is_one(at - 1, &["and", "or"]);
-        let test = Test::is("weekday", &days.join(" or "));
-        (!days.is_empty()).then(|| (test, at - usize::from(is_joint)))
-    }
-
-    /// `in March`, `from June to August`, `March photos` or a month that is denied: of any year.
-    fn months(&self, place: usize) -> Option<Found> {
-        let is_between = self.stands(place, &["between"]);
-        let is_from = self.stands(place, &["from"]);
-        let is_led = is_between || is_from || self.is_in(place, "in|during");
-        let begin = place + usize::from(is_led);
-        let (first, mut end) = self.meaning(begin, MONTHS)?;
-        let mut months = vec![first];
-        let joint = if is_between { "and" } else { "to|until|till" };
-        if (is_between || is_from)
-            && self.is_in(end, joint)
-            && let Some((last, behind)) = self.meaning(end + 1, MONTHS)
-        {
-            let all = MONTHS.phrases().chain(MONTHS.phrases());
-            let mut later = all.skip_while(|month| *month != first).skip(1);
-            while months.last() != Some(&last) {
-                months.push(later.next()?);
-            }
-            end = behind;
-        }
-        while !is_between
-            && self.is_in(end, "and|or")
-            && let Some((month, behind)) = self.meaning(end + 1, MONTHS)
-        {
-            months.push(month);
-            end = behind;
-        }
-        // "In March 23" and "in March until Friday" are dates.
-        let goes_on = self.is_in(end, "to|until|till") || self.get(end).and_then(number).is_some();
-        let is_before_noun = self.get(end).is_some_and(is_picture_noun);
-        let is_meant = is_led || is_before_noun || self.is_negated(begin);
-        let test = Test::is("month", &months.join(" or "));
-        (is_meant && !goes_on && !(is_between && months.len() == 1)).then_some((test, end))
-    }
-
     /// `undated`, `too dark` or `taller than wide`. "After dark" is a time.
-    fn property(&self, place: usize) -> Option<Found> {
+    pub(super) fn property(&self, place: usize) -> Option<Found> {
         let (property, end) = self.meaning(place, PROPERTIES)?;
         let (field, test) = property.split_once(' ')?;
         let (comparison, value) = test.split_once(' ')?;
-        let is_described = self.get(end).is_some_and(is_filler) || self.is_after_one(place, "are");
+        let is_described = self.get(end).is_some_and(is_filler)
+            || self.is_after_one(place, "are")
+            || self.is_after_one(place, NEGATIONS);
         let is_meant = is_described || !self.stands(place, &["dark"]);
         is_meant.then(|| (Test::new(field, comparison, value), end))
     }
@@ -393,7 +219,7 @@ impl Words {
         let is_said_again = self.shape(at + 1).is_some();
         let is_joined = self.is_one(at + 1, &["and", "or"]) && self.shape(at + 2).is_some();
         let next = self.get(at + 1).unwrap_or_default().to_lowercase();
-        let is_described = is_picture_word(&next) || next == "only";
+        let is_described = is_picture_word(&next) || next == "only" || self.is_after_one(at, "are");
         let is_shape = has_noun || is_joined || is_said_again || is_described;
         let test = Test::is("shape", shape);
         is_shape.then_some((test, end + usize::from(has_noun)))
@@ -408,6 +234,63 @@ impl Words {
             return None;
         }
         Some((Test::is("format", format), end + usize::from(has_noun)))
+    }
+
+    /// `of bay1`, `from the kitchen and the hall` or `bay 2 photos`: folders in that of a request.
+    fn subfolders(&self, place: usize) -> Option<Found> {
+        let is_led = self.is_in(place, "at|from|in|of|only");
+        let named = |begin: usize| {
+            let begin = begin + usize::from(self.is_in(begin, "the|folder"));
+            let begin = begin + usize::from(self.is_in(begin, "folder"));
+            self.subfolder(begin)
+        };
+        let (first, mut end) = named(place + usize::from(is_led))?;
+        let mut names = vec![first];
+        while self.is_one(end, &["and", "or"])
+            && let Some((name, behind)) = named(end + 1)
+        {
+            names.push(name);
+            end = behind;
+        }
+        let is_denied = self.is_after_one(place, NEGATIONS);
+        let is_before_noun = self.get(end).is_some_and(is_picture_noun);
+        let is_meant = is_led || is_denied || is_before_noun;
+        is_meant.then(|| (Test::is("folder", &names.join(" or ")), end))
+    }
+
+    /// The folder in that of the request whose name stands at a place, apart from its marks, and
+    /// the place behind it.
+    fn subfolder(&self, place: usize) -> Option<(&str, usize)> {
+        let plain = |name: &str| {
+            let letters = name.chars().filter(|c| c.is_alphanumeric());
+            letters.flat_map(char::to_lowercase).collect::<String>()
+        };
+        (1..=MAX_NAME_WORDS).rev().find_map(|length| {
+            let words: Option<Vec<&str>> = (place..place + length).map(|at| self.get(at)).collect();
+            let name = plain(&words?.concat());
+            let mut names = self.subfolders.iter().filter(|_| !name.is_empty());
+            let found = names.find(|known| plain(known) == name)?;
+            Some((found.as_str(), place + length))
+        })
+    }
+
+    /// `whose name starts with IMG or DSC`, or `named IMG_*`: a pattern of the name.
+    fn file_names(&self, place: usize) -> Option<Found> {
+        let (mark, begin) = self.meaning(place, NAMES)?;
+        let mut patterns = Vec::new();
+        let mut at = begin;
+        while let Some(word) = self.get(at) {
+            let word = word.trim_matches('"');
+            patterns.push(mark.replace("NAME", word));
+            at += 1;
+            if !self.is_one(at, &["and", "or"]) {
+                break;
+            }
+            at += 1;
+        }
+        let is_read = mark != "NAME" || patterns.iter().all(|name| name.contains(['*', '.']));
+        let test = Test::is("name", &patterns.join(" or "));
+        (is_read && !patterns.is_empty()).then_some((test, at))
     }
 
     /// `in zone bay-2` or `zone "bay 2"`.
@@ -438,6 +321,15 @@ impl Words {
             let end = at + 1 + usize::from(self.stands(at + 1, &["pixels"]));
             return Some((Test::new(field, comparison, value(at)?), end));
         }
+        // "Between 50 and 100 KB".
+        if self.stands(place, &["between"])
+            && let Some(from) = value(place + 1)
+            && let joint = place + 2 + usize::from(self.meaning(place + 2, UNITS).is_some())
+            && self.stands(joint, &["and"])
+            && let Some((to, (field, end))) = value(joint + 1).zip(self.meaning(joint + 2, UNITS))
+        {
+            return Some((Test::is(field, &format!("{from}-{to}")), end));
+        }
         let begin = place + usize::from(self.stands(place, &["of"]));
         let compared = self.meaning(begin, COMPARISONS);
         let at = compared.map_or(begin, |(_, at)| at);
@@ -465,12 +357,15 @@ impl Words {
     /// they may be wanted beside others: "the duplicates and the blurred ones".
     fn focus(&self, place: usize) -> Option<Found> {
         let article = self.with_lead(place, &["the", "all", "my"]);
-        if self.is_after(article, 1, &["and", "or"]) {
+        let is_joined = self.is_after(article, 1, &["and", "or"]);
+        if is_joined && article > 1 && self.get(article - 2).is_some() {
             return None;
         }
         let noun = self.get(place + 1).unwrap_or_default().to_lowercase();
+        let is_of_several =
+            self.is_one(place + 1, &["and", "or"]) && self.property(place + 2).is_some();
         let has_noun = is_picture_word(&noun);
-        let is_said = place > 0 && self.stands(place - 1, &["are"]);
+        let is_said = is_of_several || place > 0 && self.stands(place - 1, &["are"]);
         let comparison = match () {
             () if self.is_one(place, &BLURRED) && (has_noun || is_said) => "<",
             () if self.stands(place, &["sharp"]) && is_said => ">=",
@@ -479,15 +374,6 @@ impl Words {
         let test = Test::new("sharpness", comparison, SHARP);
         Some((test, place + 1 + usize::from(has_noun)))
     }
-}
-
-/// A time of the clock in a request.
-struct Clock {
-    /// 0 to 24, with minutes and seconds as a fraction.
-    hour: f64,
-    /// Whether it can only be a time of the clock, and of which half of the day.
-    is_clear: bool,
-    end: usize,
 }
 
 #[cfg(test)]
@@ -550,7 +436,7 @@ mod tests {
             "before 12 am",
             "since 8 am",
             "since midnight",
-            "after 8 o'clock",
+            "after 3 o'clock",
             "after 12 in the evening",
             "before 12:30 in the morning",
         ] {

@@ -7,8 +7,8 @@ use jiff::ToSpan as _;
 use jiff::civil::{DateTime, Time};
 use watchkeeper_english::{NIGHT, range};
 
-use super::unread_words::{BLURRED, DUPLICATES, Words};
-use super::words::{EXCEPTIONS, NEGATIONS, Range, is_picture_noun, number};
+use super::unread_words::Words;
+use super::words::{BLURRED, DUPLICATES, EXCEPTIONS, NEGATIONS, Range, is_picture_noun, number};
 use crate::cameras::CameraNames;
 
 impl Words {
@@ -81,9 +81,12 @@ impl Words {
         let is_number = |word: &str| word.parse::<u64>().is_ok();
         let is_counted = words.get(count - 1).is_some_and(|word| is_number(word))
             && self.get(end).is_some_and(is_picture_noun);
-        // "On a Friday" and "Friday mornings" are any, and "the first of June 2026" is a day.
+        // "On a Friday", "Friday mornings" and "on Friday" in a folder are any, and "the first of
+        // June 2026" is a day.
         let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
             || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
+            || (count == 1 || count == 2 && self.is_in(place, "on|from|of|in|for"))
+                && self.is_any_day(end - 1)
             || self.is_weekday(end - 1)
                 && !self.has_comma(end - 1)
                 && self.is_before_parts_of_day(end);

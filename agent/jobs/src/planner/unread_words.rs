@@ -3,24 +3,19 @@
 //! - A word is used up by one rule; what is left refuses the request.
 //! - The place of a word never changes.
 
+use std::fs;
+
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use watchkeeper_english::{one_of, part_of_day};
 
+use super::normal_form::normal_form;
 use super::words::{
-    EACH, FIRST_VERBS, NEGATIONS, ORDERS, SYNONYMS, Table, is_filler, is_folder, is_picture_noun,
-    is_picture_word, is_plural, number, tokens_with_commas,
+    BETWEEN, EACH, FIRST_VERBS, NEGATIONS, ORDERS, Table, is_filler, is_folder, is_picture_noun,
+    is_picture_word, is_plural,
 };
 use crate::cameras::is_same_noun;
-use crate::tool::is_name;
-
-/// Words for pictures of a burst, for copies, and for blurred ones.
-pub(super) const DUPLICATES: [&str; 4] = ["duplicates", "copies", "bursts", IDENTICALS];
-
-/// What requests for exact copies are read as.
-pub(super) const IDENTICALS: &str = "identicals";
-pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 
 /// Verbs before "with" and the name of a camera, or before a time.
 pub(super) const TAKEN: [&str; 3] = ["taken", "made", "shot"];
@@ -31,10 +26,16 @@ pub(super) const TIDYING: &str = "clean|tidy";
 /// Most words of a phrase of [`ORDERS`].
 const MAX_ORDER_WORDS: usize = 2;
 
-/// Words that may stand between a negation and what it denies.
-pub(super) const BETWEEN: &str = "\
-    a|an|the|any|all|near|those|ones|anything|everything|photos|pictures|images|that\
-    |which|are|is|were";
+/// Most subfolders whose names are known.
+const MAX_SUBFOLDERS: usize = 1000;
+
+/// The names of the folders in a folder; none if it can't be read.
+fn subfolders(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
+    names.take(MAX_SUBFOLDERS).collect()
+}
 
 /// The words of a request that no rule has used so far; a used one is `None`.
 pub(super) struct Words {
@@ -45,34 +46,27 @@ pub(super) struct Words {
     pub(super) now: Option<Zoned>,
     /// Whether a folder was read: its pictures are of no zone.
     pub(super) has_folder: bool,
+    /// Names of the folders in that folder.
+    pub(super) subfolders: Vec<String>,
+    /// Whether each burst is shown, as on a contact sheet of its own.
+    pub(super) shows_bursts: bool,
     /// Whether a verb asks to tidy that folder, and not some of its pictures.
     tidies_folder: bool,
 }
 
 impl Words {
     pub(super) fn new(text: &str, now: DateTime) -> Self {
-        let tokens = tokens_with_commas(text);
-        let split = tokens.iter().flat_map(|(word, has_comma)| {
-            let words = without_contraction(word).into_iter();
-            words.map(move |word| (Some(word), *has_comma))
-        });
-        let (all, commas) = split.unzip();
-        let mut words = Self {
-            words: all,
+        let words = normal_form(text).into_iter();
+        let (words, commas) = words.map(|(word, comma)| (Some(word), comma)).unzip();
+        Self {
+            words,
             commas,
             now: now.to_zoned(TimeZone::system()).ok(),
             has_folder: false,
+            subfolders: Vec::new(),
+            shows_bursts: false,
             tidies_folder: false,
-        };
-        for (phrase, word) in SYNONYMS.entries() {
-            let phrase: Vec<&str> = phrase.split(' ').collect();
-            while let Some(place) = words.find(&phrase) {
-                let with = std::iter::once(Some(word.to_owned()));
-                drop(words.words.splice(place..place + phrase.len(), with));
-                drop(words.commas.drain(place..place + phrase.len() - 1));
-            }
         }
-        words
     }
 
     pub(super) fn len(&self) -> usize {
@@ -194,8 +188,19 @@ impl Words {
         };
         let place = (0..self.len()).find(is_source)?;
         let path = self.words.get_mut(place)?.take()?;
-        self.has_folder = true;
         self.tidies_folder = self.is_after_one(place, TIDYING);
+        // Without it the words around it stand side by side: "all pictures in ./a that are dark".
+        let lead = usize::from(self.is_after_one(place, "from|in|of|inside|under|within"));
+        let comma = self.has_comma(place);
+        if let Some(before) = (place - lead).checked_sub(1) {
+            self.words.drain(place - lead..=place);
+            self.commas.drain(place - lead..=place);
+            if let Some(former) = self.commas.get_mut(before) {
+                *former |= comma;
+            }
+        }
+        self.has_folder = true;
+        self.subfolders = subfolders(path.trim_matches('"'));
         Some(path.trim_matches('"').to_owned())
     }
 
@@ -221,14 +226,15 @@ impl Words {
             .skip_while(|at| self.is_one(*at, &["the", "a", "my", "folder"]));
         before.next().is_some_and(|at| {
             let is_put = self.find(&["put"]).is_some_and(|put| put < at);
-            let is_put = is_put && self.stands(at, &["in"]) && !self.goes_elsewhere(place);
+            let is_put = is_put && self.stands(at, &["in"]) && !self.goes_elsewhere(place, at);
             self.is_one(at, &["to", "into"]) || is_put
         })
     }
 
-    /// Returns whether the request of the only folder says later where its pictures are put: "put
-    /// the photos in ./a in one album" or "put the blurred photos in ./a apart".
-    fn goes_elsewhere(&self, folder: usize) -> bool {
+    /// Returns whether the request of the only folder, which `in` at `lead` stands before, says
+    /// where its pictures are put: "put the photos in ./a in one album" or "put the blurred photos
+    /// in ./a apart".
+    fn goes_elsewhere(&self, folder: usize, lead: usize) -> bool {
         let is_only = |at: usize| at == folder || !self.get(at).is_some_and(is_folder);
         let names_another = |at: usize| !is_only(at) || self.range_at(at).is_some();
         let articles = "a|an|one|the|contact|separate|their|own";
@@ -238,32 +244,8 @@ impl Words {
         };
         let is_put = |at: usize| self.is_one(at, &["in", "into", "on"]) && is_output(at + 1);
         let is_apart = self.is_in(folder + 1, "apart|aside|separately");
-        let goes_on = is_apart || (folder + 1..self.len()).any(is_put);
+        let goes_on = is_apart || (0..lead).chain(folder + 1..self.len()).any(is_put);
         goes_on && !(0..self.len()).any(names_another)
-    }
-
-    /// `call it NAME`, `album called NAME` or `album "NAME"`: the name of what is made. In a
-    /// refinement `called NAME` is enough: it changes the one album.
-    pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
-        let (place, length) = (0..self.len()).find_map(|at| {
-            let has_noun = self.is_after(at, 1, &["album", "sheet", "folder"]);
-            let is_verb = self.is_one(at, &["call", "name"]);
-            let is_called = self.is_one(at, &["called", "named"]);
-            let is_quoted = self.get(at).is_some_and(|word| word.starts_with('"'));
-            match () {
-                () if is_verb && self.stands(at + 1, &["it"]) => Some((at, 2)),
-                () if is_called && (has_noun || is_refinement) => Some((at, 1)),
-                () if is_quoted && self.is_after(at, 1, &["album"]) => Some((at, 0)),
-                () => None,
-            }
-        })?;
-        let name = self.get(place + length)?.trim_matches('"').to_owned();
-        // Of another name the words stay, and refuse the request.
-        if !is_name(&name) {
-            return None;
-        }
-        self.use_up(place, length + 1);
-        Some(name)
     }
 
     /// Returns whether a word such as `each` is there.
@@ -279,32 +261,6 @@ impl Words {
         };
         let before = (0..place).rev().find(|at| !is_between(at));
         before.is_some_and(|at| self.is_in(at, NEGATIONS))
-    }
-
-    /// `an album`. Groups are folders of one: "one album per camera" and "folders, one per day" are
-    /// no number of pictures.
-    pub(super) fn album(&mut self) -> bool {
-        for place in 0..self.len() {
-            let is_of_each = |at: usize| {
-                let is_for = self.is_one(at, &["for", "of"]);
-                self.is_one(at + usize::from(is_for), &EACH)
-            };
-            let is_folder = self.is_one(place, &["album", "albums", "folder", "folders"]);
-            let is_before = is_of_each(place + 1) && place > 0 && self.stands(place - 1, &["one"]);
-            let is_behind = is_of_each(place + 2) && self.stands(place + 1, &["one"]);
-            match is_folder {
-                true if is_before => self.use_up(place - 1, 1),
-                true if is_behind => self.use_up(place + 1, 1),
-                _ => {}
-            }
-        }
-        let phrases = [
-            &["one", "album"][..],
-            &["album"],
-            &["albums"],
-            &["and", "a", "folder"],
-        ];
-        phrases.iter().any(|phrase| self.take(phrase))
     }
 
     /// Uses up the words before "photos" that the name of their folder has: `vacation photos in
@@ -323,58 +279,6 @@ impl Words {
                 self.use_up(place, 1);
             }
         }
-    }
-
-    /// `contact sheet` or `on a contact sheet`.
-    pub(super) fn sheet(&mut self) -> bool {
-        let phrases = [
-            &["on", "a", "contact", "sheet"][..],
-            &["one", "contact", "sheet"],
-        ];
-        phrases.iter().any(|phrase| self.take(phrase)) || self.take(&["contact", "sheet"])
-    }
-
-    /// Uses up `also a contact sheet`, which is made beside an album.
-    pub(super) fn added_sheet(&mut self) -> bool {
-        let mut joints = ["also", "plus"].into_iter();
-        joints.any(|joint| self.take(&[joint, "a", "contact", "sheet"]))
-    }
-
-    /// The words that ask for what the box does not do, though it knows each: several sheets, as in
-    /// `a contact sheet per day`, an order by bytes, as in `the 3 largest files`, and two outputs
-    /// with other pictures each, as in `an album of ./a and a contact sheet of the 3 best`.
-    pub(super) fn asks_for_more(&self) -> Vec<String> {
-        let behind = |words: &[&str], between: &[&str]| {
-            let end = self.find(words)? + words.len();
-            Some(end + usize::from(self.is_one(end, between)))
-        };
-        let sheets = behind(&["contact", "sheet"], &["of", "for"]);
-        let sheets = sheets.filter(|at| self.is_one(*at, &["per", "each", "every"]));
-        let bytes = (0..self.len()).find_map(|at| {
-            let (order, end) = self.meaning(at, ORDERS)?;
-            let end = end + usize::from(self.get(end).and_then(number).is_some());
-            let is_of_bytes = ["largest", "smallest"].contains(&order);
-            (is_of_bytes && self.is_one(end, &["files"])).then_some(end)
-        });
-        let is_output = |at: &usize| self.is_one(*at, &["album", "sheet"]);
-        let mut outputs = (0..self.len()).filter(is_output);
-        let joints = ["and", "then", "also", "an", "a", "one", "contact"];
-        let second = outputs
-            .next()
-            .zip(outputs.next())
-            .filter(|(first, second)| {
-                let is_joined = (first + 1..*second).all(|at| self.is_one(at, &joints));
-                !is_joined && self.is_one(second + 1, &["of", "with"])
-            });
-        let second = second.map(|(_, second)| second);
-        // Of exact copies beside bursts one step would find only the former.
-        let near = "duplicates|duplicate|copies|bursts|burst";
-        let near = (0..self.len()).find(|at| self.is_in(*at, near));
-        let near = near.filter(|_| self.find(&[IDENTICALS]).is_some());
-        let asked = sheets.into_iter().chain(bytes).chain(second).chain(near);
-        asked
-            .filter_map(|at| self.get(at).map(str::to_owned))
-            .collect()
     }
 
     /// Words that nothing has used, without those that mean nothing: "me" does in "of me".
@@ -422,13 +326,4 @@ impl Words {
             is_behind || is_picture(at + 1) || self.begins_at(at)
         })
     }
-}
-
-/// Splits `aren't` into `are` and `not`; any other word stays.
-fn without_contraction(word: &str) -> Vec<String> {
-    let verbs = "are|is|was|were|do|does|did|have|has";
-    let verb = word.strip_suffix("n't").or(word.strip_suffix("n’t"));
-    let verb = verb.filter(|verb| one_of(verbs, &verb.to_lowercase()));
-    let words = verb.map_or(vec![word], |verb| vec![verb, "not"]);
-    words.into_iter().map(str::to_owned).collect()
 }

@@ -39,12 +39,14 @@ impl Choice {
 
 /// Words without a meaning of their own here.
 const FILLERS: &str = "\
-    a|all|among|are|give|an|and|as|at|choose|copy|each|find|for|from|get|group|i|in|into|keep\
-    |make|me|my|of|only|organise|organize|pick|please|select|show|sort|the|them|then|to\
-    |take|want|with|arrange|grouped|sorted|taken|rank|ranked|collect|gather|extract|our|files\
-    |build|can|captured|could|create|divide|divided|everything|have|hello|hi|just\
-    |export|keeping|need|order|ordered|prepare|put|save|saw|seen|split|thanks|that|there|us|was\
-    |we|were|would|you|your";
+    a|all|among|an|and|any|anything|are|arrange|as|assemble|at|be|been|both|bring|build|can\
+    |captured|choose|collate|collect|come|compile|complete|copy|could|create|deliver|did|divide\
+    |divided|do|each|entire|everything|export|extract|fetch|file|files|find|for|from|gather|get\
+    |gets|give|go|group|grouped|have|hello|hi|i|in|into|is|it|its|just|keep|keeping|kindly|library\
+    |make|me|must|my|need|needed|of|only|order|ordered|organise|organize|our|pick|please|prepare\
+    |produce|provide|put|rank|ranked|return|save|saw|seen|select|shall|should|show|simply|so|sort\
+    |sorted|split|store|take|taken|thanks|that|the|their|them|then|there|these|they|to|together\
+    |took|us|used|want|was|we|were|what|where|which|whole|will|with|would|you|your";
 
 /// Phrases with their meanings, separated by `|`: `PHRASE=MEANING`, or a phrase that means itself.
 #[derive(Clone, Copy)]
@@ -67,36 +69,20 @@ impl Table {
     }
 }
 
-/// Phrases that mean what one of the planner's own words does.
-pub(super) const SYNONYMS: Table = Table(
-    "apart from=except|aside from=except|other than=except|get rid of=remove|throw out=remove\
-     |out of focus=blurred|not sharp=blurred|in focus=sharp|out of=of|leave out=without\
-     |leaving out=without|exact copies=identicals|exact duplicates=identicals\
-     |identical copies=identicals|nearly identical photos=duplicates\
-     |near identical photos=duplicates|identical photos=identicals|identical pictures=identicals\
-     |identical files=identicals|near-duplicates=duplicates|set of duplicates=duplicate\
-     |sets of duplicates=duplicate|duplicate photos=duplicates|duplicate pictures=duplicates\
-     |duplicate images=duplicates|duplicate ones=duplicates|the rest=them|side by side=them|&=and\
-     |go through=show|todays=today|yesterdays=yesterday|would like=want|i'd like=want|i took=taken\
-     |we took=taken|half a dozen=6|a dozen=12|a couple of=2|a pair of=2|and inside that=then\
-     |and within that=then|inside that=then|of each other=them|the code they show=code\
-     |every group=each|each group=each|each one=each|within each=each|inside each=each\
-     |least sharp=blurriest|most blurred=blurriest|clearest=sharpest|its own folder=them\
-     |its own album=them|separate folders=them|aside in=in|barcode or qr code=code\
-     |qr code or barcode=code|by cameras other than=not|by a camera other than=not\
-     |with cameras other than=not|single best=best|very best=best|clean up=clean|tidy up=tidy",
-);
-
 /// Words that mean nothing if they begin a request: "photos with a view" are others.
-pub(super) const FIRST_VERBS: &str = "list|display|view|see|what|which|separate";
+pub(super) const FIRST_VERBS: &str = "\
+    check|display|filter|hand|identify|lay|list|locate|present|pull|search|see|separate|view";
 
 /// Words that mean pictures only.
 const PICTURE_NOUNS: &str = "\
-    picture|pictures|pic|pics|photo|photos|photograph|photographs|image|images|shot|shots";
+    capture|captures|frame|frames|image|images|photo|photograph|photographs|photos|pic|pics\
+    |picture|pictures|scan|scans|shot|shots|snap|snaps|snapshot|snapshots|still|stills";
 /// Other words for what every request is about.
 const OTHER_NOUNS: &str = "event|events|ones|folder|folders|version|versions";
 /// Words for one picture.
-const SINGLE: &str = "picture|pic|photo|photograph|image|one|shot|version";
+const SINGLE: &str = "\
+    capture|file|frame|image|one|photo|photograph|pic|picture|scan|shot|snap|snapshot|still\
+    |version";
 
 /// Words before what a picture must not have.
 pub(super) const NEGATIONS: &str = "\
@@ -106,6 +92,18 @@ pub(super) const NEGATIONS: &str = "\
 /// Those of [`NEGATIONS`] that may deny more than the next condition.
 pub(super) const EXCEPTIONS: &str = "except|exclude|excluding|ignore|ignoring|omit|skip";
 
+/// Words for pictures of a burst, for copies, and for blurred ones.
+pub(super) const DUPLICATES: [&str; 4] = ["duplicates", "copies", "bursts", IDENTICALS];
+
+/// What requests for exact copies are read as.
+pub(super) const IDENTICALS: &str = "identicals";
+pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
+
+/// Words that may stand between a negation and what it denies.
+pub(super) const BETWEEN: &str = "\
+    a|an|the|any|all|near|those|ones|anything|everything|photos|pictures|images|that\
+    |which|are|is|were";
+
 /// Words before the noun of a group.
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 
@@ -113,9 +111,11 @@ pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 pub(super) const GROUPINGS: Table = Table(
     "year|month|week|day of the week=weekday|day|date=day|date taken=day\
      |hour of the day=hour_of_day|hour|weekday|orientation=shape|shape|moment=gap|event=gap|gap\
-     |place|location=place|camera model=camera|camera|class|kind=class|object=class|zone|line=zone\
-     |bay=zone|area=zone|gate=zone|folder|format|code|qr code=code|barcode=code|file type=format\
-     |file format=format|similarity=look|likeness=look",
+     |place|location=place|camera model=camera|camera|class|kind=class|object=class|zone\
+     |line=zone|bay=zone|area=zone|gate=zone|folder|format|code|qr code=code|barcode=code\
+     |file type=format|file format=format|file extension=format|similarity=look|likeness=look\
+     |site=folder|house=folder|room=folder|property=folder|project=folder|customer=folder\
+     |dock=zone|aisle=zone|lane=zone|outing=gap|session=gap|phone=camera|device=camera|shoot=gap",
 );
 
 /// The grouping by the look of pictures, which a tool of its own makes of pictures only.
@@ -146,7 +146,8 @@ pub(super) const IN_TOTAL: Table = Table("in total|in all|overall|altogether|tot
 /// Words after "by" that name an order, and the tool's own word.
 pub(super) const SORTINGS: Table = Table(
     "sharpness|quality|exposure|contrast|brightness=brightest|resolution=largest|name\
-     |file name=name|file size=most_bytes|time=oldest|date=oldest|date taken=oldest",
+     |file name=name|file size=most_bytes|size=most_bytes|time=oldest|date=oldest\
+     |date taken=oldest",
 );
 
 /// Phrases for an order in which pictures are shown, and the tool's own word.
@@ -157,12 +158,16 @@ pub(super) const SEQUENCES: Table = Table(
 
 /// Words for the first of an order, and the tool's own word. A longer phrase comes first.
 pub(super) const ORDERS: Table = Table(
-    "largest files=most_bytes|biggest files=most_bytes|smallest files=fewest_bytes\
-     |lowest contrast=flattest|best quality=quality|highest quality=quality|best exposed=exposure\
-     |best exposure=exposure|highest contrast=contrast|most recent=newest|lowest quality=worst\
-     |least noisy=noise|best=quality|top=quality|sharpest=sharpness|newest|latest=newest|oldest\
-     |earliest=oldest|first=oldest|largest|biggest=largest|smallest|worst|blurriest|brightest\
-     |darkest|noisiest|heaviest=most_bytes|nicest=quality",
+    "largest file=most_bytes|smallest file=fewest_bytes|largest files=most_bytes\
+     |biggest files=most_bytes|smallest files=fewest_bytes|lowest contrast=flattest\
+     |best quality=quality|highest quality=quality|best exposed=exposure|best exposure=exposure\
+     |highest contrast=contrast|most recent=newest|lowest quality=worst|least noisy=noise\
+     |first and last=ends|first and the last=ends|oldest and newest=ends|earliest and latest=ends\
+     |best=quality|top=quality|sharpest=sharpness|newest|latest=newest|oldest|earliest=oldest\
+     |first=oldest|largest|biggest=largest|smallest|worst|blurriest|brightest|darkest|noisiest\
+     |heaviest=most_bytes|nicest=quality|finest=quality|prettiest=quality|most beautiful=quality\
+     |crispest=sharpness|lightest=brightest|highest resolution=largest|lowest resolution=smallest\
+     |poorest=worst|softest=blurriest|grainiest=noisiest|cleanest=noise",
 );
 
 /// Returns whether a word stands for one picture.

@@ -1,0 +1,237 @@
+//! Conditions of the time: an hour of the day, a weekday or a month.
+//!
+//! - A time of the clock without "am", "pm" or minutes is read only where its half of the day is
+//!   clear.
+//! - A weekday with a date or with "last" is a time of [`super::times`].
+
+use watchkeeper_english::{NIGHT, one_of, part_of_day};
+
+use super::self_standing::{Found, Test};
+use super::unread_words::Words;
+use super::words::{Table, is_picture_noun, number};
+
+/// Words behind bare numbers that are hours.
+const BEHIND_HOURS: &str = "and|at|by|each|every|from|in|of|on|only|per|sorted|with|without";
+
+const WEEKDAYS: Table = Table(
+    "monday|tuesday|wednesday|thursday|friday|saturday|sunday|weekend=saturday or sunday\
+     |weekday=monday or tuesday or wednesday or thursday or friday",
+);
+
+const MONTHS: Table =
+    Table("january|february|march|april|may|june|july|august|september|october|november|december");
+
+impl Words {
+    /// `in the morning`, `at night`, `morning photos`, or the word after a day.
+    pub(super) fn part_of_day(&self, place: usize) -> Option<Found> {
+        let has_preposition = self.is_one(place, &["in", "at", "during", "on", "from", "of"]);
+        let at = place + usize::from(has_preposition);
+        let at = at + usize::from(has_preposition && self.stands(at, &["the"]));
+        let is_behind_day = place > 0 && self.get(place - 1).is_none();
+        // "Mornings" are those of any day.
+        let several = self.several_parts_of_day(at);
+        let one = || part_of_day(&self.get(at)?.to_lowercase());
+        let (from, to) = several.or_else(one)?;
+        let hour = |minutes: i64| match minutes / 60 {
+            hour @ ..=24 => hour,
+            hour => hour - 24,
+        };
+        let hours = format!("{}-{}", hour(from), hour(to));
+        let is_before_noun = self.get(at + 1).is_some_and(is_picture_noun);
+        let is_meant = has_preposition || is_behind_day || several.is_some() || is_before_noun;
+        is_meant.then(|| (Test::is("hour", &hours), at + 1))
+    }
+
+    /// `mornings`: from when to when they are.
+    pub(super) fn several_parts_of_day(&self, place: usize) -> Option<(i64, i64)> {
+        part_of_day(self.get(place)?.to_lowercase().strip_suffix('s')?)
+    }
+
+    /// `between 8:00 and 10:00`, `from 8 to 10 pm`, `after 18:00` or `before noon`.
+    pub(super) fn clock_times(&self, place: usize) -> Option<Found> {
+        let first = self.clock(place + 1)?;
+        let pairs = [("between", "and"), ("from", "to"), ("from", "until")];
+        let is_pair = |(begin, joint): &(&str, &str)| {
+            self.stands(place, &[begin]) && self.stands(first.end, &[joint])
+        };
+        if pairs.iter().any(is_pair) {
+            let last = self.clock(first.end + 1)?;
+            // "From 9 am to 5" may end in the night; "22 and 6" and "9 and 17" are of a clock of 24
+            // hours.
+            let is_of_24 = !first.is_clear && first.hour.max(last.hour) > 12.0;
+            // "From 10 to 20 November", "between 5 and 15 people".
+            let next = self.get(last.end).map(str::to_lowercase);
+            let is_over = next.is_none_or(|next| one_of(BEHIND_HOURS, &next));
+            if !(last.is_clear || is_of_24 && is_over) {
+                return None;
+            }
+            // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
+            let is_later = !first.is_clear && first.hour + 12.0 < last.hour;
+            let from = first.hour % 24.0 + if is_later { 12.0 } else { 0.0 };
+            // "Between 9 and 12 am" ends at noon.
+            let is_noon = !first.is_clear && last.hour == 0.0 && from < 12.0;
+            let hours = format!("{from}-{}", if is_noon { 12.0 } else { last.hour });
+            return Some((Test::is("hour", &hours), last.end));
+        }
+        let comparison = match () {
+            // Midnight ends one day and begins the next.
+            () if !first.is_clear || first.hour % 24.0 == 0.0 => return None,
+            () if self.is_one(place, &["after", "from"]) => ">=",
+            () if self.stands(place, &["before"]) => "<",
+            () => return None,
+        };
+        let end = first.end + usize::from(self.is_in(first.end, "onward|onwards"));
+        Some((Test::new("hour", comparison, first.hour), end))
+    }
+
+    /// A time of the clock, such as `18:30`, `18:30:15`, `8 am`, `8pm`, `8 in the morning`, `8
+    /// o'clock` or `noon`.
+    fn clock(&self, place: usize) -> Option<Clock> {
+        let word = self.get(place)?.to_lowercase();
+        let clear = |hour: f64, end| {
+            Some(Clock {
+                hour,
+                is_clear: true,
+                end,
+            })
+        };
+        match word.as_str() {
+            "noon" | "midday" => return clear(12.0, place + 1),
+            "midnight" => return clear(24.0, place + 1),
+            _ => {}
+        }
+        let split = word.find(|c: char| !c.is_ascii_digit() && c != ':');
+        let (time, glued) = word.split_at(split.unwrap_or(word.len()));
+        let parts: Option<Vec<u32>> = time.split(':').map(|part| part.parse().ok()).collect();
+        let (number, minute, second) = match *parts?.as_slice() {
+            [hour] => (hour, 0, 0),
+            [hour, minute] => (hour, minute, 0),
+            [hour, minute, second] => (hour, minute, second),
+            _ => return None,
+        };
+        if number > 24 || minute > 59 || second > 59 {
+            return None;
+        }
+        let next = self.get(place + 1).unwrap_or_default().to_lowercase();
+        let part_of_day = self.stands(place + 1, &["in", "the"]);
+        let part_of_day = part_of_day.then(|| self.get(place + 3)).flatten();
+        let (half, end) = match (glued, part_of_day.map(str::to_lowercase).as_deref()) {
+            ("", _) if ["am", "pm", "o'clock"].contains(&next.as_str()) => {
+                (next.as_str(), place + 2)
+            }
+            // "12 in the evening" may be noon or midnight.
+            ("", Some("morning")) if number < 12 || number == 12 && minute == 0 => {
+                ("am", place + 4)
+            }
+            ("", Some("evening")) if number < 12 => ("pm", place + 4),
+            ("", Some("afternoon")) if number <= 12 => ("pm", place + 4),
+            _ => (glued, place + 1),
+        };
+        let hour = match (half, number) {
+            ("" | "o'clock", number) => number,
+            ("am", 1..=12) => number % 12,
+            ("pm", 1..=12) => number % 12 + 12,
+            _ => return None,
+        };
+        Some(Clock {
+            hour: f64::from(hour * 3600 + minute * 60 + second) / 3600.0,
+            // "After 3 o'clock" may be of the afternoon.
+            is_clear: ["am", "pm"].contains(&half)
+                || half == "o'clock" && number > 6
+                || time.contains(':'),
+            end,
+        })
+    }
+
+    pub(super) fn is_weekday(&self, place: usize) -> bool {
+        self.meaning(place, WEEKDAYS).is_some()
+    }
+
+    /// `on Sundays`, `on a Monday`, `at weekends`, `Saturdays and Sundays` or `Monday mornings`. A
+    /// night is of two days.
+    pub(super) fn weekdays(&self, place: usize) -> Option<Found> {
+        let has_preposition = self.is_one(place, &["on", "at", "during"])
+            || self.has_folder && self.is_one(place, &["from", "of"]);
+        let mut at = place + usize::from(has_preposition);
+        let is_weekend = self.stands(at, &["the"]) && self.is_one(at + 1, &["weekend", "weekends"]);
+        let has_article = has_preposition && (self.stands(at, &["a"]) || is_weekend);
+        at += usize::from(has_article);
+        let mut days: Vec<&str> = Vec::new();
+        loop {
+            let word = self.get(at).unwrap_or_default().to_lowercase();
+            let name = word.strip_suffix('s');
+            let is_group = self.is_after(at, 1, &["by", "each", "per", "every"]);
+            let parts = self.several_parts_of_day(at + 1).filter(|_| !is_group);
+            // "Sunday photos" may be those of one Sunday.
+            let is_kind = self.is_one(at, &["weekend", "weekday"]);
+            let is_kind = is_kind && self.get(at + 1).is_some_and(is_picture_noun);
+            let is_any = has_article
+                || is_kind
+                || self.is_any_day(at)
+                || parts.is_some_and(|part| part != NIGHT);
+            let name = name.or(is_any.then_some(word.as_str()));
+            let name = name.filter(|_| parts != Some(NIGHT));
+            let Some(texts) = name.and_then(|name| WEEKDAYS.get(name)) else {
+                break;
+            };
+            days.push(texts);
+            at += 1;
+            let is_joined = self.is_one(at, &["and", "or"]);
+            at += usize::from(is_joined);
+        }
+        let is_joint = at > place && self.is_one(at - 1, &["and", "or"]);
+        let test = Test::is("weekday", &days.join(" or "));
+        (!days.is_empty()).then(|| (test, at - usize::from(is_joint)))
+    }
+
+    /// Returns whether a weekday at a place is any of its name: photos of a folder may be old.
+    pub(super) fn is_any_day(&self, place: usize) -> bool {
+        let is_one = self.is_after_one(place, "last|past|this|by|each|every|per")
+            || self.is_in(place + 1, "to|till|until|morning|afternoon|evening|night");
+        self.has_folder && self.is_weekday(place) && !is_one
+    }
+
+    /// `in March`, `from June to August`, `March photos` or a month that is denied: of any year.
+    pub(super) fn months(&self, place: usize) -> Option<Found> {
+        let is_between = self.stands(place, &["between"]);
+        let is_from = self.stands(place, &["from"]);
+        let is_led = is_between || is_from || self.is_in(place, "in|during");
+        let begin = place + usize::from(is_led);
+        let (first, mut end) = self.meaning(begin, MONTHS)?;
+        let mut months = vec![first];
+        let joint = if is_between { "and" } else { "to|until|till" };
+        if (is_between || is_from)
+            && self.is_in(end, joint)
+            && let Some((last, behind)) = self.meaning(end + 1, MONTHS)
+        {
+            let all = MONTHS.phrases().chain(MONTHS.phrases());
+            let mut later = all.skip_while(|month| *month != first).skip(1);
+            while months.last() != Some(&last) {
+                months.push(later.next()?);
+            }
+            end = behind;
+        }
+        while !is_between
+            && self.is_in(end, "and|or")
+            && let Some((month, behind)) = self.meaning(end + 1, MONTHS)
+        {
+            months.push(month);
+            end = behind;
+        }
+        // "In March 23" and "in March until Friday" are dates.
+        let goes_on = self.is_in(end, "to|until|till") || self.get(end).and_then(number).is_some();
+        let is_before_noun = self.get(end).is_some_and(is_picture_noun);
+        let is_meant = is_led || is_before_noun || self.is_negated(begin);
+        let test = Test::is("month", &months.join(" or "));
+        (is_meant && !goes_on && !(is_between && months.len() == 1)).then_some((test, end))
+    }
+}
+
+/// A time of the clock in a request.
+struct Clock {
+    /// 0 to 24, with minutes and seconds as a fraction.
+    hour: f64,
+    /// Whether it can only be a time of the clock, and of which half of the day.
+    is_clear: bool,
+    end: usize,
+}
