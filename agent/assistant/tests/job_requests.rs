@@ -118,7 +118,7 @@ const WISHES: [(&str, &str); 40] = [
         "dups > filter camera=yard",
     ),
     (
-        "FOLDER from 2026-03-02 onwards, split by device",
+        "FOLDER from 2026-03-02 onwards, a heap a device",
         "filter since=2026-03-02 > group camera",
     ),
     (

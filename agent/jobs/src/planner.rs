@@ -34,6 +34,7 @@ use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
 use chain::Chain;
+use condition_set::Conditions;
 pub use job_request::is_job_request;
 use likeness::{GROUP_ALIKE, Like, RANK_ALIKE, Sets, TAG};
 pub use not_understood::NotUnderstood;
@@ -125,8 +126,10 @@ pub fn read_as(plan: &Plan) -> String {
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
 pub fn understands(text: &str, now: DateTime, names: &KnownNames) -> bool {
-    let is_for_files =
-        |request: Request| request.organises() || matches!(request.source, Source::Folder(_));
+    let is_for_files = |request: Request| {
+        let narrows = request.best.is_some() || request.conditions != Conditions::default();
+        request.organises() || narrows && matches!(request.source, Source::Folder(_))
+    };
     Request::read(text, now, names).is_ok_and(is_for_files)
 }
 
@@ -931,6 +934,10 @@ mod tests {
     fn words_of_several_people_make_one_plan() {
         for (text, usual) in [
             (
+                "./a as an album in the order they were taken",
+                "./a in chronological order",
+            ),
+            (
                 "./a: duplicates out, then by day",
                 "./a without duplicates, by day",
             ),
@@ -1168,6 +1175,7 @@ mod tests {
             ),
             ("", "which pictures"),
             ("keep the 3 best of each in ./a", "\"each\""),
+            ("into an album about castles: ./a", "\"about\""),
             ("the biggest cars of today", "\"largest\""),
             ("yesterday's cars by room", "\"folder\""),
             ("photos in ./a without GPS or without a date", "\"or\""),

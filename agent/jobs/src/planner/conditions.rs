@@ -35,7 +35,7 @@ const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
 
 /// Meaning of the words after "with" and the like.
 #[derive(Clone, Copy)]
-struct Sense {
+pub(super) struct Sense {
     is_wanted: bool,
     is_removal: bool,
 }
@@ -236,7 +236,7 @@ impl Words {
 
     /// `with`, `that have`, `without`, `that do not show` and the like: the sense of what follows,
     /// and its place.
-    fn opening(&self, place: usize) -> Option<(Sense, usize)> {
+    pub(super) fn opening(&self, place: usize) -> Option<(Sense, usize)> {
         // "No more than 2 of each day" is a number.
         if self.meaning(place, COMPARISONS).is_some() {
             return None;

@@ -7,7 +7,9 @@ use watchkeeper_english::one_of;
 
 use super::self_standing::FORMATS;
 use super::unread_words::Words;
-use super::words::{DIVISIONS, EACH, IDENTICALS, NEGATIONS, ORDERS, is_filler, is_folder, number};
+use super::words::{
+    DIVISIONS, EACH, IDENTICALS, NEGATIONS, ORDERS, SEQUENCES, is_filler, is_folder, number,
+};
 use crate::tool::is_name;
 
 /// Verbs before "to" and the name of what is made.
@@ -22,6 +24,7 @@ impl Words {
     /// `call it NAME`, `album called NAME`, `into an album NAME` or `copy them to NAME`: the name
     /// of what is made. In a refinement `called NAME` is enough: it changes the one album.
     pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
+        let ends = |at: usize| at + 1 >= self.len() || self.has_comma(at);
         let copies = (0..self.len()).any(|at| self.is_in(at, COPYING_VERBS));
         let (place, length) = (0..self.len()).find_map(|at| {
             let has_noun = self.is_after(at, 1, &["album", "sheet", "folder"]);
@@ -36,19 +39,22 @@ impl Words {
                 () if is_verb && self.stands(at + 1, &["the", "album"]) => Some((at, 3)),
                 () if is_called && (has_noun || is_refinement || is_apart) => Some((at, 1)),
                 () if is_quoted && self.is_after(at, 1, &["album"]) => Some((at, 0)),
-                () if (is_new || is_target) && self.is_free_word(at) => Some((at, 0)),
+                // "An album about dogs" has no name.
+                () if (is_new || is_target) && self.is_free_word(at) => {
+                    let is_end = ends(at) || self.is_in(at + 1, JOINTS);
+                    (is_end || self.stands(at + 1, &["that"])).then_some((at, 0))
+                }
                 () => None,
             }
         })?;
         let begin = place + length;
         // "Album called odd formats".
-        let ends = |at: usize| at + 1 >= self.len() || self.has_comma(at);
         let last = (begin..self.len()).find(|at| ends(*at))?;
         let goes_on = |at: usize| {
             let is_joint = self.is_in(at, JOINTS) || self.is_in(at, NEGATIONS);
             !is_joint && !self.get(at).is_none_or(is_folder) && self.meaning(at, ORDERS).is_none()
         };
-        let is_whole = (begin..=last).all(goes_on);
+        let is_whole = length > 0 && (begin..=last).all(goes_on);
         let last = if is_whole { last } else { begin };
         let words: Option<Vec<&str>> = (begin..=last).map(|at| self.get(at)).collect();
         let name = words?.join(" ").trim_matches('"').to_owned();
@@ -69,6 +75,8 @@ impl Words {
         let word = self.get(place).map(str::to_lowercase);
         word.is_some_and(|word| !is_known(&word))
             && self.meaning(place, ORDERS).is_none()
+            && self.meaning(place, SEQUENCES).is_none()
+            && self.opening(place).is_none()
             && self.grouping_noun(place).is_none()
             && self.test(place).is_none()
             && self.range_at(place).is_none()
