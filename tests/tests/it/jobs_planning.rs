@@ -227,10 +227,7 @@ fn job_is_refined_kept_and_used_again_without_a_model() -> anyhow::Result<()> {
     assert_eq!(listed[0]["template"], "monthly");
     run(&bench, &["templates", "forget", "monthly"])?;
     for (words, reason) in [
-        (
-            &["plan", "monthly ./other 1"][..],
-            "not understood: \"monthly\"",
-        ),
+        (&["plan", "monthly ./other 1"][..], "not understood: \"1\""),
         (&["refine", "only by mood"], "\"mood\""),
         (&["keep", "nothing"], "no job"),
     ] {
