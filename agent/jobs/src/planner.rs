@@ -169,14 +169,16 @@ fn clean(chain: &mut Chain, request: &Request) {
         let params = json!({"min_sharpness": sharpness});
         chain.add_on_pictures("sharp", "filter", params, "those that are not blurred");
     }
-    let of_scores = conditions.texts(true);
-    if !of_scores.is_empty() {
+    let (either, all) = conditions.of_scores();
+    if !all.is_empty() {
         chain.measure();
-        let mut params = json!({"where": of_scores});
-        if conditions.is_any {
-            params["any"] = json!(true);
-        }
+        let params = json!({"where": all});
         chain.add_on_pictures("measured", "filter", params, "those with the wanted scores");
+    }
+    if !either.is_empty() {
+        chain.measure();
+        let params = json!({"where": either, "any": true});
+        chain.add_on_pictures("faulty", "filter", params, "those with one of the faults");
     }
     for (n, shown) in conditions.shown.iter().enumerate() {
         find(chain, n, shown);

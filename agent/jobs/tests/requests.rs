@@ -144,11 +144,11 @@ fn folders_of_a_folder_are_groups_and_conditions() {
     let requests = [
         ("the newest photo of each bay in FOLDER", "bay-1/i bay-2/i"),
         (
-            "photos of bay 1 in FOLDER taken before 2 March 2026",
+            "photos of folder bay-1 in FOLDER taken before 2 March 2026",
             "a b c c2",
         ),
         (
-            "FOLDER except bay 2, the last photo per camera",
+            "FOLDER except folder bay-2, the last photo per camera",
             "gate/f yard/i no camera/n",
         ),
     ];

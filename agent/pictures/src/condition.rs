@@ -324,8 +324,11 @@ fn fits_pattern(pattern: &str, name: &str) -> bool {
     };
     let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
     let inner = name.strip_prefix(first);
-    let inner = inner.and_then(|name| name.strip_suffix(last));
-    inner.is_some_and(|inner| inner.contains(middle))
+    let mut inner = inner.and_then(|name| name.strip_suffix(last));
+    for part in middle.split('*') {
+        inner = inner.and_then(|inner| inner.split_once(part).map(|(_, rest)| rest));
+    }
+    inner.is_some()
 }
 
 /// Returns whether a name has the wanted words, one after the other, in any case of letters.

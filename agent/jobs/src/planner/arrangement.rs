@@ -430,8 +430,8 @@ impl Words {
 fn best_of(choice: Choice, shown: Option<&'static str>) -> (u64, &'static str) {
     let order = choice.order.or(shown).unwrap_or("quality");
     match (choice.count, order) {
-        // "The first and the last photo".
-        (None | Some(1), "ends") => (2, order),
+        // "The first and the last photo", "the first and last 3 photos".
+        (count, "ends") => (count.unwrap_or(1).saturating_mul(2), order),
         (count, _) => (count.unwrap_or(FEW), order),
     }
 }

@@ -105,6 +105,15 @@ impl Conditions {
         self.tests.iter().filter(of_kind).map(Test::text).collect()
     }
 
+    /// Conditions of scores, as `filter` takes them: those of which one is enough, and the others.
+    pub(super) fn of_scores(&self) -> (Vec<String>, Vec<String>) {
+        let of_scores = self.tests.iter().filter(|test| is_score(test.field));
+        let (either, all): (Vec<&Test>, _) =
+            of_scores.partition(|test| self.is_any && test.is_fault());
+        let texts = |tests: Vec<&Test>| tests.into_iter().map(Test::text).collect();
+        (texts(either), texts(all))
+    }
+
     /// Returns whether pictures must be decoded for them, without those of a detector.
     pub(super) fn are_of_pixels(&self) -> bool {
         let cleans = self.without_duplicates == Some(true) || self.least_sharpness().is_some();

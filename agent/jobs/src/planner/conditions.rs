@@ -158,7 +158,8 @@ impl Words {
         let is_behind_value = place > 1
             && self.is_one(place - 1, &["and", "or"])
             && self.get(place - 2).is_none_or(is_filler);
-        let is_joined = is_behind_value && (all.join(&test) || all.join_fault(&test));
+        let is_either = is_behind_value && self.is_one(place - 1, &["or"]);
+        let is_joined = is_behind_value && all.join(&test) || is_either && all.join_fault(&test);
         // "Over 2 megapixels but under 8 megapixels".
         let is_bound = self.is_after(place, 1, &["but"]) && all.bounds_last(&test);
         if !is_joined {

@@ -120,9 +120,7 @@ impl Words {
                 (next.as_str(), place + 2)
             }
             // "12 in the evening" may be noon or midnight.
-            ("", Some("morning")) if number < 12 || number == 12 && minute == 0 => {
-                ("am", place + 4)
-            }
+            ("", Some("morning")) if number < 12 => ("am", place + 4),
             ("", Some("evening")) if number < 12 => ("pm", place + 4),
             ("", Some("afternoon")) if number <= 12 => ("pm", place + 4),
             _ => (glued, place + 1),

@@ -50,7 +50,7 @@ const LOOKS: Table = Table(
      |too light=too bright|over-exposed=overexposed|washed out=overexposed|washed-out=overexposed\
      |blown out=overexposed|burnt out=overexposed|representative=best|single best=best\
      |very best=best|whatever is=that are|anything that is=that are|everything that is=that are\
-     |that is=that are|that were=that are|which were=that are|which is=that are|and which are=or",
+     |that is=that are|that were=that are|which were=that are|which is=that are",
 );
 
 /// Copies and bursts. `PHOTOS` is any word for pictures.
@@ -58,7 +58,7 @@ const COPIES: Table = Table(
     "exact copies=identicals|exact duplicates=identicals|identical copies=identicals\
      |identical PHOTOS=identicals|nearly identical PHOTOS=duplicates\
      |near identical PHOTOS=duplicates|near-duplicates=duplicates|duplicate PHOTOS=duplicates\
-     |double PHOTOS=duplicates|similar PHOTOS=duplicates|doubles=duplicates|dupes=duplicates\
+     |double PHOTOS=duplicates|doubles=duplicates|dupes=duplicates\
      |look-alikes=duplicates|lookalikes=duplicates|set of duplicates=duplicate\
      |sets of duplicates=duplicate|one of each set of identicals=without identicals\
      |one of each pair of identicals=without identicals|with no two alike=without duplicates\
@@ -71,11 +71,11 @@ const COPIES: Table = Table(
 
 /// What is made of the pictures.
 const OUTPUTS: Table = Table(
-    "contact sheet|contact sheets|sheet=contact sheet|sheets=contact sheets\
+    "contact sheet|contact sheets\
      |contact print=contact sheet|contact prints=contact sheets|proof sheet=contact sheet\
      |proof sheets=contact sheets|index sheet=contact sheet|index print=contact sheet\
-     |overview=contact sheet|page of thumbnails=contact sheet|sheet of thumbnails=contact sheet\
-     |poster=contact sheet|collage=contact sheet|gallery=album|galleries=albums\
+     |page of thumbnails=contact sheet|sheet of thumbnails=contact sheet\
+     |collage=contact sheet|gallery=album|galleries=albums\
      |gallery page=album|slideshow=album|slide show=album|web page=album|html page=album\
      |web album=album|photo book=album|PHOTOS album=album|new album=album|new folder=folder\
      |chapter=folder|section=folder|subfolder=folder|subfolders=folders|sub-folder=folder\
@@ -104,7 +104,7 @@ const GROUPS: Table = Table(
      |pauses of=gaps of|with gaps of=by gaps of|dark to bright=darkest to brightest\
      |bright to dark=brightest to darkest|old to new=oldest to newest|new to old=newest to oldest\
      |good to bad=best to worst|small to large=smallest to largest\
-     |large to small=largest to smallest|half of=50 percent of|a quarter of=25 percent of\
+     |large to small=largest to smallest\
      |better half=best 50 percent|better ones=best|half a dozen=6|a dozen=12|a couple of=2\
      |a pair of=2",
 );
@@ -130,8 +130,7 @@ const OTHERS: Table = Table(
 
 /// Beginnings of questions about the pictures of a folder, which an album answers.
 const QUESTIONS: Table = Table(
-    "how many=which|count=which|what number of=which|is there=which|are there=which\
-     |do i have=which|do we have=which|what cameras=by camera|which cameras=by camera\
+    "what cameras=by camera|which cameras=by camera\
      |which camera=by camera|where=by place|on which days=by day|which days=by day",
 );
 

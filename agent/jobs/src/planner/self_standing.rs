@@ -2,14 +2,12 @@
 
 use std::str::FromStr as _;
 
+use watchkeeper_english::one_of;
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::scores::SHARP;
 
 use super::unread_words::Words;
-use super::words::{
-    BLURRED, NEGATIONS, Table, is_filler, is_path, is_picture_noun, is_picture_word, number,
-};
-use crate::cameras::MAX_NAME_WORDS;
+use super::words::{BLURRED, NEGATIONS, Table, is_filler, is_path, is_picture_word, number};
 
 /// A field with a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -236,14 +234,17 @@ impl Words {
         Some((Test::is("format", format), end + usize::from(has_noun)))
     }
 
-    /// `of bay1`, `from the kitchen and the hall` or `bay 2 photos`: folders in that of a request.
+    /// `from folder kitchen and folder hall`: folders in that of a request.
     fn subfolders(&self, place: usize) -> Option<Found> {
-        let is_led = self.is_in(place, "at|from|in|of|only");
         let named = |begin: usize| {
-            let begin = begin + usize::from(self.is_in(begin, "the|folder"));
-            let begin = begin + usize::from(self.is_in(begin, "folder"));
-            self.subfolder(begin)
+            let begin = begin + usize::from(self.is_in(begin, "the"));
+            let name = self
+                .get(begin + 1)
+                .filter(|_| self.is_in(begin, "folder"))?;
+            let is_name = !is_filler(name) && !one_of("called|named", &name.to_lowercase());
+            is_name.then_some((name.trim_matches('"'), begin + 2))
         };
+        let is_led = self.is_in(place, "at|from|in|of|only");
         let (first, mut end) = named(place + usize::from(is_led))?;
         let mut names = vec![first];
         while self.is_one(end, &["and", "or"])
@@ -252,26 +253,8 @@ impl Words {
             names.push(name);
             end = behind;
         }
-        let is_denied = self.is_after_one(place, NEGATIONS);
-        let is_before_noun = self.get(end).is_some_and(is_picture_noun);
-        let is_meant = is_led || is_denied || is_before_noun;
+        let is_meant = is_led || self.is_after_one(place, NEGATIONS);
         is_meant.then(|| (Test::is("folder", &names.join(" or ")), end))
-    }
-
-    /// The folder in that of the request whose name stands at a place, apart from its marks, and
-    /// the place behind it.
-    fn subfolder(&self, place: usize) -> Option<(&str, usize)> {
-        let plain = |name: &str| {
-            let letters = name.chars().filter(|c| c.is_alphanumeric());
-            letters.flat_map(char::to_lowercase).collect::<String>()
-        };
-        (1..=MAX_NAME_WORDS).rev().find_map(|length| {
-            let words: Option<Vec<&str>> = (place..place + length).map(|at| self.get(at)).collect();
-            let name = plain(&words?.concat());
-            let mut names = self.subfolders.iter().filter(|_| !name.is_empty());
-            let found = names.find(|known| plain(known) == name)?;
-            Some((found.as_str(), place + length))
-        })
     }
 
     /// `whose name starts with IMG or DSC`, or `named IMG_*`: a pattern of the name.

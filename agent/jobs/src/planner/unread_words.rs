@@ -1,9 +1,7 @@
 //! The words of a request that no rule has used so far, and the rules for folders and names.
 //!
 //! - A word is used up by one rule; what is left refuses the request.
-//! - The place of a word never changes.
-
-use std::fs;
+//! - The place of a word changes only where a folder is read: no place is kept over that.
 
 use jiff::Zoned;
 use jiff::civil::DateTime;
@@ -26,17 +24,6 @@ pub(super) const TIDYING: &str = "clean|tidy";
 /// Most words of a phrase of [`ORDERS`].
 const MAX_ORDER_WORDS: usize = 2;
 
-/// Most subfolders whose names are known.
-const MAX_SUBFOLDERS: usize = 1000;
-
-/// The names of the folders in a folder; none if it can't be read.
-fn subfolders(folder: &str) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let names = folders.filter_map(|entry| entry.file_name().into_string().ok());
-    names.take(MAX_SUBFOLDERS).collect()
-}
-
 /// The words of a request that no rule has used so far; a used one is `None`.
 pub(super) struct Words {
     pub(super) words: Vec<Option<String>>,
@@ -46,8 +33,6 @@ pub(super) struct Words {
     pub(super) now: Option<Zoned>,
     /// Whether a folder was read: its pictures are of no zone.
     pub(super) has_folder: bool,
-    /// Names of the folders in that folder.
-    pub(super) subfolders: Vec<String>,
     /// Whether each burst is shown, as on a contact sheet of its own.
     pub(super) shows_bursts: bool,
     /// Whether a verb asks to tidy that folder, and not some of its pictures.
@@ -63,7 +48,6 @@ impl Words {
             commas,
             now: now.to_zoned(TimeZone::system()).ok(),
             has_folder: false,
-            subfolders: Vec::new(),
             shows_bursts: false,
             tidies_folder: false,
         }
@@ -200,7 +184,6 @@ impl Words {
             }
         }
         self.has_folder = true;
-        self.subfolders = subfolders(path.trim_matches('"'));
         Some(path.trim_matches('"').to_owned())
     }
 

@@ -39,14 +39,13 @@ impl Choice {
 
 /// Words without a meaning of their own here.
 const FILLERS: &str = "\
-    a|all|among|an|and|any|anything|are|arrange|as|assemble|at|be|been|both|bring|build|can\
-    |captured|choose|collate|collect|come|compile|complete|copy|could|create|deliver|did|divide\
-    |divided|do|each|entire|everything|export|extract|fetch|file|files|find|for|from|gather|get\
-    |gets|give|go|group|grouped|have|hello|hi|i|in|into|is|it|its|just|keep|keeping|kindly|library\
-    |make|me|must|my|need|needed|of|only|order|ordered|organise|organize|our|pick|please|prepare\
-    |produce|provide|put|rank|ranked|return|save|saw|seen|select|shall|should|show|simply|so|sort\
-    |sorted|split|store|take|taken|thanks|that|the|their|them|then|there|these|they|to|together\
-    |took|us|used|want|was|we|were|what|where|which|whole|will|with|would|you|your";
+    a|all|among|an|and|any|anything|are|arrange|as|assemble|at|be|been|bring|build|can|captured\
+    |choose|collate|collect|compile|copy|could|create|deliver|did|divide|divided|do|each|entire\
+    |everything|export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have|hello\
+    |hi|i|in|into|is|just|keep|keeping|kindly|make|me|must|my|need|needed|of|only|order|ordered\
+    |organise|organize|our|pick|please|prepare|produce|provide|put|rank|ranked|return|save|saw|seen\
+    |select|shall|should|show|simply|so|sort|sorted|split|take|taken|thanks|that|the|them|then\
+    |there|to|took|us|want|was|we|were|what|where|which|whole|with|would|you|your";
 
 /// Phrases with their meanings, separated by `|`: `PHRASE=MEANING`, or a phrase that means itself.
 #[derive(Clone, Copy)]
@@ -75,14 +74,13 @@ pub(super) const FIRST_VERBS: &str = "\
 
 /// Words that mean pictures only.
 const PICTURE_NOUNS: &str = "\
-    capture|captures|frame|frames|image|images|photo|photograph|photographs|photos|pic|pics\
-    |picture|pictures|scan|scans|shot|shots|snap|snaps|snapshot|snapshots|still|stills";
+    image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot|shots|snap\
+    |snaps|snapshot|snapshots|still|stills";
 /// Other words for what every request is about.
 const OTHER_NOUNS: &str = "event|events|ones|folder|folders|version|versions";
 /// Words for one picture.
 const SINGLE: &str = "\
-    capture|file|frame|image|one|photo|photograph|pic|picture|scan|shot|snap|snapshot|still\
-    |version";
+    file|image|one|photo|photograph|pic|picture|shot|snap|snapshot|still|version";
 
 /// Words before what a picture must not have.
 pub(super) const NEGATIONS: &str = "\

@@ -253,7 +253,7 @@ impl Tool for SelectBest {
 /// Keeps the first `count` of ranked pictures; of files of equal bytes that a score ranks it keeps
 /// one. Returns how many of these it dropped.
 fn keep_first(pictures: &mut Vec<Picture>, count: usize, order: Order, zone: &TimeZone) -> usize {
-    let is_scored = matches!(order, Order::Score(_) | Order::Least(_));
+    let is_by_score = matches!(order, Order::Score(_) | Order::Least(_));
     let mut kept: Vec<Picture> = Vec::new();
     let mut copies = 0;
     for picture in std::mem::take(pictures) {
@@ -264,6 +264,7 @@ fn keep_first(pictures: &mut Vec<Picture>, count: usize, order: Order, zone: &Ti
         let beside = kept.iter().rev();
         let mut beside =
             beside.take_while(|one| compare(one, &picture, order, zone) == Ordering::Equal);
+        let is_scored = is_by_score && picture.scores.is_some();
         match is_scored && beside.any(|one| is_same_file(one, &picture)) {
             true => copies += 1,
             false => kept.push(picture),

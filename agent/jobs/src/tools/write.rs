@@ -15,6 +15,9 @@ use crate::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, read,
 };
 
+/// Most contact sheets of one step.
+const MAX_SHEETS: usize = 400;
+
 /// The result of a tool that wrote a file or folder.
 fn written(name: String, count: usize, summary: String) -> ToolOutput {
     let values = Map::from_iter([
@@ -70,6 +73,13 @@ impl Tool for ContactSheet {
         groups.retain(|group| !group.pictures.is_empty());
         if groups.is_empty() {
             return nothing(file, context);
+        }
+        if each && groups.len() > MAX_SHEETS {
+            let why = format!(
+                "{} groups; at most {MAX_SHEETS} get a sheet each",
+                groups.len()
+            );
+            return Err(ToolError::Permanent(why));
         }
         let (mut taken, mut done) = (HashSet::new(), Vec::new());
         let sheets = groups.chunks(if each { 1 } else { groups.len() });
