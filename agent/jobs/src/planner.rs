@@ -956,14 +956,9 @@ mod tests {
                 "./a without blurred ones, no dark ones",
             ),
             ("./a day by day", "./a by day"),
-            ("photos in ./a taken on the same day together", "./a by day"),
             (
                 "which photos of ./a have no date?",
                 "photos in ./a without a date",
-            ),
-            (
-                "how many photos in ./a are blurred?",
-                "the blurred photos in ./a",
             ),
             ("where were the photos in ./a taken?", "./a by place"),
             (
@@ -1185,6 +1180,11 @@ mod tests {
                 "photos in ./a neither by the Canon nor without GPS",
                 "\"nor\"",
             ),
+            ("photos of the library in ./a", "\"library\""),
+            ("photos in ./a that they took", "\"they\""),
+            ("photos of both in ./a", "\"both\""),
+            ("how many photos in ./a are blurred", "\"many\""),
+            ("put the best 5 of ./a in folder holiday", "\"holiday\""),
             ("photos of me in ./a by day", "\"me\""),
             ("photos in ./a taken by me", "\"me\""),
             ("photos in ./a from last summer", "\"summer\""),

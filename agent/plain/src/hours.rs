@@ -253,9 +253,9 @@ fn is_clock(r: &Reader<'_>, at: usize) -> bool {
     matches!(r.tokens.get(at), Some(token) if matches!(token.kind, Kind::Clock(_)))
 }
 
-/// The two ends that were said, in the halves of the day that make the span shortest:
-/// `6 to 8 pm` is in the evening, and nobody means the night by `from 9 to 5`. A half that an end
-/// says is its own, and what is at night at one end is so at the other. `of_night`: both are.
+/// The two ends that were said, in the halves of the day that make the span shortest: `6 to 8 pm`
+/// is in the evening. A half that an end says is its own. What is at night at one end is so at the
+/// other; `of_night`: both are.
 fn ends(r: &mut Reader<'_>, found: &Found, of_night: bool) -> (f64, f64) {
     let span = r.part(found.at.clone());
     let hour = |from: usize| (from..span.tokens.len()).find_map(|i| span.fits("<h>", i));

@@ -207,8 +207,8 @@ impl Lexicon {
         self.words.function.contains(word)
     }
 
-    /// Whether a word may be anywhere in a question and changes nothing. `did you let anybody in` is
-    /// no question for who came in.
+    /// Whether a word may be anywhere in a question and changes nothing. `did you let anybody in`
+    /// is no question for who came in.
     pub(crate) fn is_asked(&self, word: &str) -> bool {
         self.is_function(word) && !one_of("let|want|need|like|know", word)
             || self.words.asked.contains(word)

@@ -252,7 +252,7 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
     refuse_unread(r, words)?;
     let mut labels = labels_of(&mentions, r);
     // Who it was is not asked of things, nor of the box itself.
-    if mentions.is_empty() && r.any_word(0) == "who" {
+    if mentions.is_empty() && r.says(&["who"]) {
         labels.push("person".to_owned());
     }
     Ok((labels, names::substitutions(&mentions).collect()))

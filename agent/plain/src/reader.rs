@@ -1,11 +1,13 @@
 //! Finds phrases in tokens and remembers which words are used.
 //!
 //! A phrase is a pattern of elements that follow each other: a word, alternatives (`at|over`), or a
-//! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
-//! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
-//! minutes, `<h>` one of these or a bare hour, `<p>` proportion, `<w>` a day of the week
-//! (0: Monday). `<x>` is any free token, `<e>` the end of a clause, without a value. `@name` alone
-//! stands for the patterns of a list in the data files, in their order.
+//! hole for a value. An element before `?` is optional. `@name` alone stands for the patterns of a
+//! list in the data files, in their order.
+//!
+//! Holes: `<n>` number, `<p>` proportion, `<w>` a day of the week (0: Monday). `<d>` is a duration
+//! in seconds, `<u>` one in which `a minute` may be just `minute`. `<t>` is a time of day in
+//! minutes, `<h>` one of these or a bare hour. `<x>` is any free token, `<e>` the end of a clause,
+//! without a value.
 //!
 //! - One phrase uses a word; what no phrase used was not understood.
 //! - A used word has the [`Slot`] of its phrase.

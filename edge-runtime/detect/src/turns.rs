@@ -4,7 +4,7 @@
 //! - Sans-IO: requests, ends of turns and times go in, the next stream comes out.
 //! - The network may serve several streams at a time, in lanes; a stream has one at most.
 //! - The time of the network is divided by weighted max-min fairness over the streams that asked in
-//!   the last [`ACTIVE_FOR`]: one that wants less than its share gets all it wants, and the rest
+//!   the last [`ACTIVE_FOR`]. One that wants less than its share gets all it wants, and the rest
 //!   goes to the others. So a stream that wants more than it can have delays only itself.
 //! - A stream's deadline is one period of its fair rate after its request, or after its last
 //!   deadline if that is later (the constant bandwidth server of Abeni and Buttazzo, 1998). It runs

@@ -293,9 +293,10 @@ fn llm_rewording_waits_for_the_same_confirmation() -> anyhow::Result<()> {
     };
     let refuses = || json!({"fault": {"kind": "refusal", "category": "general_harms"}});
     let steps = [
-        // The rules miss a part, so an LLM with tools is asked; this one refuses.
+        // What leaves a part out is not proposed: an LLM with tools is asked, which refuses.
         says(EVENT_REQUEST, &["in rot"]),
         refuses(),
+        says(EVENT_REQUEST, &[]),
         // An LLM that was persuaded to say yes.
         says("yes", &[]),
         refuses(),
@@ -314,24 +315,20 @@ fn llm_rewording_waits_for_the_same_confirmation() -> anyhow::Result<()> {
     };
     let said = chat(
         &site.bench,
-        "Sag Bescheid, wenn jemand in Rot die Linie quert\nno\nUnd jetzt?\n",
+        "Sag Bescheid, wenn jemand in Rot die Linie quert\nWenn jemand die Linie quert\nno\n\
+         Und jetzt?\n",
     )?;
     assert_eq!(
         types(&said),
         [
-            "step", "note", "note", "note", "proposal", "dropped", "step", "note", "failure"
+            "step", "note", "failure", "note", "proposal", "dropped", "step", "note", "failure"
         ],
         "{said:#?}"
     );
     assert!(
-        said[2]["message"]
-            .as_str()
-            .is_some_and(|m| m.contains(EVENT_REQUEST))
-    );
-    assert!(
         said[3]["message"]
             .as_str()
-            .is_some_and(|m| m.contains("in rot"))
+            .is_some_and(|m| m.contains(EVENT_REQUEST))
     );
     assert_eq!(said[4]["request"], EVENT_REQUEST);
     // The user confirms the LLM's wording after the proposal was shown.
@@ -368,7 +365,7 @@ fn mistake_gives_one_sentence_with_remedy_and_exit_code() -> anyhow::Result<()> 
             2,
             "street",
         ),
-        (&["the weather is nice"], 2, "what happened"),
+        (&["the weather is nice"], 2, "Ask \"help\""),
         (&["stop everything"], 2, "Nothing runs"),
         (&["--yes", "count people, and paint the fence"], 2, "paint"),
         (&["--confirm", "aaaaa"], 2, "ask again"),

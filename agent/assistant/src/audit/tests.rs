@@ -168,7 +168,7 @@ fn damaged_segment_is_reported_and_later_records_are_kept() {
 }
 
 #[test]
-fn damaged_oldest_segment_is_deleted_and_leaves_an_unproven_start() {
+fn damaged_oldest_segment_is_deleted_and_its_gap_unproven() {
     let throughout = |_: &str| String::new();
     let at_its_end = |text: &str| text.lines().next().unwrap().to_owned() + "\n";
     for sound in [&throughout as &dyn Fn(&str) -> String, &at_its_end] {

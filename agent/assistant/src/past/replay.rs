@@ -1,8 +1,8 @@
 //! Events that watches would have had without their cool-downs and hourly limits, by a backtest.
 //!
-//! - It is asked only where a cool-down or a limit left something out of a number, of the last
-//!   event or of a yes or no, and never from another machine: each watch takes a core of the box
-//!   for up to eight seconds. With more than [`MAX_REPLAYS`] such watches none is replayed.
+//! - It is asked only where a cool-down or a limit left something out of the answer, and never from
+//!   another machine. Each watch takes a core of the box for up to eight seconds. With more than
+//!   [`MAX_REPLAYS`] such watches none is replayed.
 //! - The detection history is replayed with the present rules of a watch, and the answer says so.
 //! - A replay that fails leaves the answer unchanged.
 

@@ -377,9 +377,9 @@ fn claim(answer: &PastAnswer, text: &str) -> String {
     }
 }
 
-/// Questions with the truth: `yes` and how often, `no`, `part` where the watched part had none,
-/// `unknown`, `refused` where a word is in none of the answers, and for comparisons how many more
-/// the later span had. The snapshot is read by people, line by line.
+/// Questions with the truth: `yes` and how often, `no`, `unknown`, and for comparisons how many
+/// more the later span had. `part`: the watched part had none. `refused`: a word is in none of the
+/// answers. The snapshot is read by people, line by line.
 #[test]
 fn answers_say_what_is_known_and_why_the_rest_is_not() {
     let questions = include_str!("tests/questions.txt").lines();
@@ -635,7 +635,7 @@ fn rule_that_may_drop_objects_never_gives_a_plain_no() {
 }
 
 #[test]
-fn events_that_wait_and_clocks_that_were_wrong_leave_nothing_known() {
+fn waiting_events_and_wrong_clocks_leave_nothing_known() {
     let asked = people("Wed 18:00", "Wed 19:00");
     let mut report = coverage();
     report.events_waiting = 3;

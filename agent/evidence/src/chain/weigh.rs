@@ -55,7 +55,7 @@ impl Asked<'_> {
 }
 
 /// Weighted mean of the links that count; 0 without one. Where one that decides found a row of
-/// another key, what can't decide counts at most as much as the best of them: that a code was read
+/// another key, what can't decide counts at most as much as the best of them. That a code was read
 /// well is no evidence for a row that it does not name.
 pub(super) fn confidence(asked: &[Asked<'_>]) -> f64 {
     let deciding = || asked.iter().filter(|a| a.decides());

@@ -123,8 +123,8 @@ impl Words {
     }
 
     /// Returns whether something stands behind a condition that a negation at `place` denies, and
-    /// may be a part of it: "except last week's photos at night" may mean those that meet both, and
-    /// "without Monday mornings" does.
+    /// may be a part of it. "Except last week's photos at night" may mean those that meet both.
+    /// "Without Monday mornings" does.
     fn may_deny_more(
         &self,
         place: usize,

@@ -114,7 +114,7 @@ const OTHERS: Table = Table(
     "out of=of|the rest=them|the remainder=them|the others=them|everything else=them\
      |all other=all|what remains=them|what is left=them|of each other=them\
      |next to each other=them|or so=them|landscape-format=landscape format\
-     |portrait-format=portrait format|with the code they show=with code|the code they show=code\
+     |portrait-format=portrait format|with the code they show=with code|code they show=code\
      |barcode or qr code=code|qr code or barcode=code|&=and|go through=show|look through=show\
      |lay out=show|i'm looking for=find|i am looking for=find|pick out=pick|look for=find\
      |search for=find|todays=today|yesterdays=yesterday|would like=want|i'd like=want\

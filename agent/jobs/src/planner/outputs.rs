@@ -151,9 +151,8 @@ impl Words {
         joints.any(|joint| self.take(&[joint, "a", "contact", "sheet"]))
     }
 
-    /// The words that ask for what the box does not do, though it knows each: an order by bytes, as
-    /// in `the largest 3 files`, and two outputs with other pictures each, as in `an album of ./a
-    /// and a contact sheet of the 3 best`.
+    /// Known words that ask together for what no plan does. `The largest 3 files` are ordered by
+    /// bytes. `An album of ./a and a contact sheet of the 3 best` are of other pictures each.
     pub(super) fn asks_for_more(&self) -> Vec<String> {
         let bytes = (0..self.len()).find_map(|at| {
             let (order, end) = self.meaning(at, ORDERS)?;

@@ -2,7 +2,6 @@
 
 use std::str::FromStr as _;
 
-use watchkeeper_english::one_of;
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::scores::SHARP;
 
@@ -241,10 +240,10 @@ impl Words {
             let name = self
                 .get(begin + 1)
                 .filter(|_| self.is_in(begin, "folder"))?;
-            let is_name = !is_filler(name) && !one_of("called|named", &name.to_lowercase());
+            let is_name = !is_filler(name) && !is_path(name);
             is_name.then_some((name.trim_matches('"'), begin + 2))
         };
-        let is_led = self.is_in(place, "at|from|in|of|only");
+        let is_led = self.is_in(place, "from|of|only");
         let (first, mut end) = named(place + usize::from(is_led))?;
         let mut names = vec![first];
         while self.is_one(end, &["and", "or"])

@@ -215,8 +215,7 @@ impl Words {
     }
 
     /// Returns whether the request of the only folder, which `in` at `lead` stands before, says
-    /// where its pictures are put: "put the photos in ./a in one album" or "put the blurred photos
-    /// in ./a apart".
+    /// where its pictures are put. So does "put the photos in ./a in one album".
     fn goes_elsewhere(&self, folder: usize, lead: usize) -> bool {
         let is_only = |at: usize| at == folder || !self.get(at).is_some_and(is_folder);
         let names_another = |at: usize| !is_only(at) || self.range_at(at).is_some();

@@ -96,6 +96,30 @@ fn refusal_in(text: &str, scene: &Scene) -> String {
 }
 
 #[test]
+fn question_for_what_the_box_did_lists_nothing_that_it_saw() {
+    let scene = site();
+    for text in [
+        "did you let anybody in",
+        "did you tell anybody",
+        "did you alert anyone today",
+        "did anybody see me",
+        "did anything happen to the gate camera",
+        "how many events need a person",
+        "which events wait for me",
+        "what did you just do",
+    ] {
+        refusal_in(text, &scene);
+    }
+    for text in [
+        "did you see anybody at the gate today",
+        "how many people did you see at the gate today",
+        "let me know how many people came to the gate today",
+    ] {
+        assert_eq!(events_in(text, &scene).labels, ["person"], "{text}");
+    }
+}
+
+#[test]
 fn a_watch_called_like_a_class_takes_no_class_from_a_question() {
     let scene = site();
     for text in [

@@ -130,7 +130,7 @@ fn watch_that_is_named_by_its_camera_is_on_or_not() {
     let Answer::Look(looked) = ask("is the gate watch on?", &scene) else {
         panic!("not looked up");
     };
-    assert!(looked.text.starts_with("Yes, "), "{}", looked.text);
+    assert!(looked.text.starts_with("Yes: running."), "{}", looked.text);
 }
 
 #[test]

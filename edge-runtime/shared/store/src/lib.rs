@@ -11,9 +11,9 @@
 //! - Acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]). The
 //!   opener's note about it ([`DiskStore::open_noting`]) is stored in one step with the repair. The
 //!   mark of the last acknowledged batch ([`Batch::mark`]) survives outside the database's file.
-//! - After a failed sync nothing more is acknowledged until the store is opened again: the kernel
-//!   may have dropped the pages and would report the next sync as a success (Rebello et al., "Can
-//!   Applications Recover from fsync Failures?", USENIX ATC 2020).
+//! - After a failed sync nothing more is acknowledged until the store is opened again. The kernel
+//!   may have dropped the pages and would report the next sync as a success. See Rebello et al.,
+//!   "Can Applications Recover from fsync Failures?", USENIX ATC 2020.
 //!
 //! Not here: what the records mean, retention, media files.
 
