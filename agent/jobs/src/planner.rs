@@ -957,6 +957,10 @@ mod tests {
             ),
             ("./a day by day", "./a by day"),
             (
+                "the blurred photos of ./a go into an album redo",
+                "the blurred photos of ./a into an album redo",
+            ),
+            (
                 "which photos of ./a have no date?",
                 "photos in ./a without a date",
             ),

@@ -111,7 +111,8 @@ const GROUPS: Table = Table(
 
 /// Words of other kinds that mean what one of the rules does.
 const OTHERS: Table = Table(
-    "out of=of|the rest=them|the remainder=them|the others=them|everything else=them\
+    "out of=of|go into=into|goes into=into|the rest=them|the remainder=them|the others=them\
+     |everything else=them\
      |all other=all|what remains=them|what is left=them|of each other=them\
      |next to each other=them|or so=them|landscape-format=landscape format\
      |portrait-format=portrait format|with the code they show=with code|code they show=code\
