@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::Report;
 use crate::agent_api::Api;
 use crate::broker::{Mosquitto, Subscriber};
-use crate::daemons::{Bench, Process};
+use crate::daemons::{Bench, Process, wait_for};
 
 /// Everything that the box publishes.
 pub(super) const ALL: &str = "watchkeeper/v1/test/bench/#";
@@ -72,6 +72,26 @@ impl Arena {
 
     pub(super) fn kill_agent(&mut self) -> anyhow::Result<()> {
         kill(&mut self.agent, "the agent", &mut self.ends)
+    }
+
+    pub(super) fn is_runtime_running(&mut self) -> bool {
+        self.runtime.as_mut().is_some_and(Process::is_running)
+    }
+
+    /// Waits until the runtime has ended by itself.
+    ///
+    /// # Errors
+    /// If it goes on; the message holds its log.
+    pub(super) fn wait_for_end_of_runtime(&mut self) -> anyhow::Result<()> {
+        let ended = wait_for("the runtime to end", || {
+            (!self.is_runtime_running()).then_some(())
+        });
+        ended.with_context(|| self.log("runtime.log"))
+    }
+
+    /// Kills the runtime. An end before that is expected, and not noted.
+    pub(super) fn forget_runtime(&mut self) {
+        self.runtime = None;
     }
 
     /// Kills both daemons, and adds their unordered ends, panics and slowest start to `report`.

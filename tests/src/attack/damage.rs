@@ -12,6 +12,7 @@ use watchkeeper_contract::event::{ChainGap, GapCause};
 use super::Report;
 use super::arena::{ALL, Arena};
 use crate::agent_api::Api;
+use crate::broker::Subscriber;
 use crate::daemons::{Bench, wait_up_to};
 use crate::person::command;
 use crate::scene::{LONG, arrived, deploy_fast, more_events, seqs};
@@ -60,7 +61,7 @@ pub fn damage(flips: u64, random: &mut fastrand::Rng) -> anyhow::Result<Report> 
         };
         let looked = flip.look(&mut arena, &mut report);
         told += u64::from(looked.with_context(|| flip.what.clone())?);
-        arena.kill_runtime()?;
+        arena.forget_runtime();
         arena.kill_agent()?;
     }
     report.attempted("flipped bits", flips);
@@ -102,11 +103,34 @@ fn fill_half(bench: &Bench) -> anyhow::Result<()> {
 
 impl Flip<'_> {
     /// Starts the damaged box and looks for each earlier event; returns whether a loss is reported.
+    /// Damage that is found once the runtime runs ends it, and its unit starts it again.
     fn look(&self, arena: &mut Arena, report: &mut Report) -> anyhow::Result<bool> {
         arena.broker.up()?;
         let subscriber = arena.broker.subscribe_as(&self.name, ALL)?;
-        start_damaged(arena)?;
         arena.start_agent()?;
+        let before = report.clone();
+        let mut told = self.look_once(arena, &subscriber, report);
+        if let Err(error) = &told {
+            let ended = arena.wait_for_end_of_runtime();
+            ended.with_context(|| format!("{error:#}"))?;
+        }
+        if !arena.is_runtime_running() {
+            *report = before;
+            told = self.look_once(arena, &subscriber, report);
+        }
+        arena.broker.down()?;
+        told
+    }
+
+    fn look_once(
+        &self,
+        arena: &mut Arena,
+        subscriber: &Subscriber,
+        report: &mut Report,
+    ) -> anyhow::Result<bool> {
+        arena.start_runtime()?;
+        // A report on coverage waits for the recorder, which verifies the journal first.
+        arena.bench.get("/v1/coverage")?;
         let gaps = check_chain(&arena.bench, report)?;
         let after = arena.bench.events()?;
         let changed = self.before.iter().filter(|event| {
@@ -121,7 +145,7 @@ impl Flip<'_> {
             )
         });
         let missing = || -> BTreeSet<u64> {
-            let there = arrived(&subscriber);
+            let there = arrived(subscriber);
             let known = |seq: &u64| self.arrived.contains(seq) || there.contains(seq);
             let wanted = self.before.iter().map(seq);
             wanted
@@ -139,21 +163,8 @@ impl Flip<'_> {
                 format!("{}: not published and not told: {missing:?}", self.what)
             });
         }
-        arena.broker.down()?;
         Ok(told.unwrap_or(false) || !gaps.is_empty())
     }
-}
-
-/// Starts a runtime whose journal may be damaged. Damage that is found once it runs ends it, and
-/// its unit starts it again.
-fn start_damaged(arena: &mut Arena) -> anyhow::Result<()> {
-    // A report on coverage waits for the recorder, which verifies the journal first.
-    let start = |arena: &mut Arena| -> anyhow::Result<Value> {
-        arena.start_runtime()?;
-        arena.bench.get("/v1/coverage")
-    };
-    let started = start(arena).or_else(|_| start(arena));
-    started.map(drop)
 }
 
 fn seq(event: &Value) -> u64 {
