@@ -259,6 +259,7 @@ impl Api {
         })?;
         // Events of the spans may be on their way to the disk.
         report.events_waiting = parts.recorder.flush_and_count(FLUSH_TIMEOUT);
+        report.events_waiting_since_ms = parts.recorder.waiting_since_ms();
         Ok(report)
     }
 

@@ -172,6 +172,7 @@ impl CoverageLedger {
             spans_since_ms: cut.max(since).map(|ms| ms.min(at.unix_ms)),
             events_since_ms: events_since.map(|ms| ms.min(at.unix_ms)),
             events_waiting: 0,
+            events_waiting_since_ms: None,
             head: self.shared.journal.last_link()?,
         })
     }

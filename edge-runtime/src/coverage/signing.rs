@@ -174,6 +174,7 @@ mod tests {
             to_ms,
             source: None,
             events_waiting: 0,
+            events_waiting_since_ms: None,
             at: Wall {
                 unix_ms: to_ms,
                 quality: TimeQuality::Synced,

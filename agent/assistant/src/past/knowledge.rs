@@ -132,7 +132,13 @@ impl Given<'_> {
             deleted.map_or_else(Intervals::default, |ms| Intervals::one(from, ms.min(to)));
         let unstored = match report.events_waiting {
             0 => Intervals::default(),
-            _ => whole.clone(),
+            _ => Intervals::one(
+                report
+                    .events_waiting_since_ms
+                    .unwrap_or(from)
+                    .clamp(from, to),
+                to,
+            ),
         };
         let mut found = Collected {
             reasons: vec![

@@ -118,6 +118,7 @@ fn coverage() -> CoverageReport {
         to_ms: at("Thu 12:00").as_millisecond(),
         source: None,
         events_waiting: 0,
+        events_waiting_since_ms: None,
         at: wall(at("Thu 12:00")),
         spans: vec![
             span(
@@ -644,6 +645,9 @@ fn waiting_events_and_wrong_clocks_leave_nothing_known() {
         text,
         "I could not have known: yard, because events wait for the disk."
     );
+    report.events_waiting_since_ms = Some(at("Wed 18:30").as_millisecond());
+    let text = sentence(&asked, &report, journal());
+    assert!(text.contains("18:30 to 19:00"), "{text}");
     let mut report = coverage();
     for span in &mut report.spans {
         (span.from.quality, span.end) = (TimeQuality::Estimated, SpanEnd::ClockSet);

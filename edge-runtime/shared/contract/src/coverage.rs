@@ -143,6 +143,9 @@ pub struct CoverageReport {
     /// Events that happened before `at` and are not stored: the disk refused, or they are lost.
     #[serde(default)]
     pub events_waiting: u64,
+    /// No event before this time is among them, in milliseconds since 1970; absent: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_waiting_since_ms: Option<i64>,
     /// Last record of the journal when the report was made; absent while it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<JournalHead>,

@@ -216,6 +216,8 @@ impl Manager {
         let since_ms = i64::try_from(error.since.elapsed().as_millis()).unwrap_or(i64::MAX);
         let blocked = if recorder.blocks_pipelines() {
             "; their queue is full, so pipelines wait too and watch nothing meanwhile"
+        } else if recorder.has_no_room_for_pictures() {
+            "; new ones have no pictures"
         } else {
             ""
         };

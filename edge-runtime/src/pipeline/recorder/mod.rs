@@ -2,8 +2,8 @@
 //! confirmation.
 //!
 //! - Events reach the journal in the order in which each pipeline made them.
-//! - At most [`MAX_PIPELINE_EVENTS`] wait, with at most 64 MiB of pictures or one event. A full
-//!   queue blocks: a slow disk costs frames, never events.
+//! - At most [`MAX_PIPELINE_EVENTS`] wait, a few of them with pictures. A full queue blocks: a slow
+//!   disk costs frames, never events. A disk that refuses costs pictures first.
 //! - Events of the runtime itself have [`MAX_BOX_EVENTS`] places of their own and never block their
 //!   sender, which may hold a lock or read sensors. What finds no place is counted, and one
 //!   [`Loss`](crate::journal::Loss) in the order of the queue says so. An event is lost whole or
@@ -151,15 +151,22 @@ impl Recorder {
         Ok((recorder, thread))
     }
 
-    /// Sends an event of a pipeline, waiting while [`MAX_PIPELINE_EVENTS`] or too many bytes of
-    /// pictures are queued. Returns false when the recorder has stopped.
-    pub fn record(&self, event: Event, pictures: Option<Pictures>) -> bool {
-        let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
+    /// Sends an event of a pipeline, waiting while [`MAX_PIPELINE_EVENTS`] or too many pictures are
+    /// queued. It loses its pictures where they would wait for a disk that refuses. Returns false
+    /// when the recorder has stopped.
+    pub fn record(&self, event: Event, mut pictures: Option<Pictures>) -> bool {
         let mut progress = self.state.progress.lock();
-        progress.sent += 1;
-        let is_full = |progress: &mut Progress| !progress.has_ended && progress.is_full(bytes);
-        self.state.moved.wait_while(&mut progress, is_full);
-        progress.enter(Lane::Pipelines, bytes);
+        progress.block(&event);
+        let waits = |progress: &mut Progress| {
+            let lacks_room = |pictures: &mut Pictures| progress.lacks_room_for(pictures.bytes());
+            if self.storage_error.lock().is_some() {
+                pictures.take_if(lacks_room);
+            }
+            let lacks_room = pictures.as_mut().is_some_and(lacks_room);
+            !progress.has_ended && (progress.is_full() || lacks_room)
+        };
+        self.state.moved.wait_while(&mut progress, waits);
+        progress.admit(pictures.as_ref().map(Pictures::bytes));
         self.send(&progress, event, pictures, Lane::Pipelines)
     }
 
@@ -170,7 +177,7 @@ impl Recorder {
         let mut progress = self.state.progress.lock();
         match progress.enter_box(event.id, event.phase) {
             BoxPlace::Taken => {
-                progress.sent += 1;
+                progress.send_box(&event);
                 self.send(&progress, event, None, Lane::Box)
             }
             BoxPlace::Full => self.drop_event(&mut progress, event),
@@ -226,11 +233,16 @@ impl Recorder {
     pub fn flush(&self, loss_of: Option<&PipelineId>, timeout: Duration) -> FlushResult {
         let until = Instant::now() + timeout;
         let mut progress = self.state.progress.lock();
-        let sent = progress.sent;
-        let waits = |progress: &mut Progress| progress.done < sent && !progress.has_ended;
+        let (mut sent, mut has_blocked) = (progress.sent, progress.has_blocked());
+        let waits = |progress: &mut Progress| {
+            if has_blocked {
+                (sent, has_blocked) = (progress.sent, progress.has_blocked());
+            }
+            (has_blocked || progress.done < sent) && !progress.has_ended
+        };
         let moved = &self.state.moved;
         moved.wait_while_until(&mut progress, waits, until);
-        if progress.done < sent {
+        if has_blocked || progress.done < sent {
             return if progress.has_ended {
                 FlushResult::Lost
             } else {
@@ -276,9 +288,20 @@ impl Recorder {
         self.state.waiting()
     }
 
+    /// When the first of the events that wait may have happened, in milliseconds since 1970; `None`
+    /// if that is unknown.
+    pub fn waiting_since_ms(&self) -> Option<i64> {
+        self.state.progress.lock().unfinished_since_ms()
+    }
+
+    /// Whether the next event of a pipeline would lose its pictures to a disk that refuses.
+    pub fn has_no_room_for_pictures(&self) -> bool {
+        self.state.progress.lock().lacks_room_for(0)
+    }
+
     /// Whether the next event of a pipeline has to wait for a place.
     pub fn blocks_pipelines(&self) -> bool {
-        self.state.progress.lock().is_full(0)
+        self.state.progress.lock().is_full()
     }
 
     /// Why no event will be stored any more: the store can't be trusted, or the thread has ended.

@@ -1,7 +1,9 @@
 //! The queue before the recorder's thread: its lanes, what lies in it, and the progress.
 //!
-//! - Each lane has its own capacity. An event of a pipeline waits for a place, and with pictures
-//!   until the queue has memory for them; one of the runtime is dropped (`Recorder`).
+//! - Each lane has its own capacity. An event of a pipeline waits for a place; one of the runtime is
+//!   dropped (`Recorder`).
+//! - An event with pictures waits until the queue has room for them. While the disk refuses, it
+//!   gives them up instead.
 //! - The `new` of an event of the runtime reserves a place for its `end`. Without its `new`, an
 //!   event gets no later record.
 //! - The queue keeps the order of the places.
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::{EventId, PipelineId};
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_engine::workflow::{Packed, Pixels};
 
 use super::unstored::{Pace, UnstoredMark};
@@ -22,8 +25,11 @@ use crate::clock;
 use crate::journal::Stamp;
 use crate::pipeline::pixels::FramePixels;
 
-/// Capacity for events of pipelines; small, because each may hold a frame.
-pub const MAX_PIPELINE_EVENTS: usize = 16;
+/// Capacity for events of pipelines.
+pub const MAX_PIPELINE_EVENTS: usize = 1024;
+
+/// Most of them with pictures; small, because each may hold a frame of the decoder.
+const MAX_WITH_PICTURES: usize = 16;
 
 /// Capacity for records of the runtime's own events, without pictures, and for reserved places.
 pub const MAX_BOX_EVENTS: usize = 1024;
@@ -137,8 +143,10 @@ impl Item {
 /// Progress of the thread.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Events sent, including those that wait for a place in the queue.
+    /// Events that have or had a place in the queue.
     pub(super) sent: u64,
+    /// Events that wait for a place. Each is sent, and gets its place in the order, when it has one.
+    blocked: u64,
     /// Events that the thread has finished. The queue keeps the order: once `done` reaches a value
     /// of `sent`, everything sent until then is finished.
     pub(super) done: u64,
@@ -150,6 +158,11 @@ pub(super) struct Progress {
     pub(super) marked_until: u64,
     /// Events of pipelines in the queue.
     pipeline_events: usize,
+    /// Those of them with pictures.
+    with_pictures: usize,
+    /// When the first event happened that came while none was unfinished, in milliseconds since
+    /// 1970.
+    unfinished_since_ms: Option<i64>,
     /// Records of the runtime in the queue.
     box_events: usize,
     /// Events of the runtime whose `end` has a reserved place.
@@ -178,16 +191,72 @@ impl Progress {
         }
     }
 
-    /// Whether an event of a pipeline with `bytes` of pictures has to wait.
-    pub(super) fn is_full(&self, bytes: u64) -> bool {
-        let all = self.picture_bytes + bytes;
-        let is_too_large = bytes > 0 && self.picture_bytes > 0 && all > MAX_PICTURE_BYTES;
-        is_too_large || self.pipeline_events >= MAX_PIPELINE_EVENTS
+    /// Whether an event of a pipeline has to wait, whatever pictures it has.
+    pub(super) fn is_full(&self) -> bool {
+        self.pipeline_events >= MAX_PIPELINE_EVENTS
     }
 
-    pub(super) fn enter(&mut self, lane: Lane, bytes: u64) {
+    /// Whether an event with `bytes` of pictures has to wait because of them.
+    pub(super) fn lacks_room_for(&self, bytes: u64) -> bool {
+        let all = self.picture_bytes + bytes;
+        let is_too_large = bytes > 0 && self.picture_bytes > 0 && all > MAX_PICTURE_BYTES;
+        is_too_large || self.with_pictures >= MAX_WITH_PICTURES
+    }
+
+    /// Takes a place for an event and the `bytes` of its pictures.
+    pub(super) fn enter(&mut self, lane: Lane, bytes: Option<u64>) {
         *self.queued(lane) += 1;
-        self.picture_bytes += bytes;
+        self.with_pictures += usize::from(bytes.is_some());
+        self.picture_bytes += bytes.unwrap_or_default();
+    }
+
+    /// Counts an event of a pipeline that waits for a place, until [`Self::admit`].
+    pub(super) fn block(&mut self, event: &Event) {
+        self.note_begin(event);
+        self.blocked += 1;
+    }
+
+    /// Gives a place to an event that waited. A mark that counts it is about it from now on.
+    pub(super) fn admit(&mut self, bytes: Option<u64>) {
+        self.blocked -= 1;
+        self.enter(Lane::Pipelines, bytes);
+        self.sent += 1;
+        self.marked_until = self.sent;
+    }
+
+    /// Counts a record of the runtime that has a place.
+    pub(super) fn send_box(&mut self, event: &Event) {
+        self.note_begin(event);
+        self.sent += 1;
+    }
+
+    fn note_begin(&mut self, event: &Event) {
+        if self.unfinished() == 0 {
+            let is_known = event.at.quality != TimeQuality::Unsynced;
+            self.unfinished_since_ms = is_known.then_some(event.at.unix_ms);
+        }
+    }
+
+    /// From when on events may be unfinished, in milliseconds since 1970; `None` if that is unknown
+    /// or none is.
+    pub(super) fn unfinished_since_ms(&self) -> Option<i64> {
+        let is_known = self.left == 0 && self.given_up == 0 && self.unrecorded == 0;
+        self.unfinished_since_ms
+            .filter(|_| is_known && self.unfinished() > 0)
+    }
+
+    pub(super) fn has_blocked(&self) -> bool {
+        self.blocked > 0
+    }
+
+    /// Number of events that are not finished.
+    pub(super) fn unfinished(&self) -> u64 {
+        (self.sent + self.blocked).saturating_sub(self.done)
+    }
+
+    /// Whether all events that the mark is about are stored.
+    pub(super) fn is_mark_settled(&self) -> bool {
+        self.given_up == 0 && self.blocked == 0 && self.done >= self.marked_until
     }
 
     /// Takes a place for a record of the runtime, or finds none.
@@ -215,13 +284,14 @@ impl Progress {
         if !is_taken {
             return BoxPlace::Full;
         }
-        self.enter(Lane::Box, 0);
+        self.enter(Lane::Box, None);
         BoxPlace::Taken
     }
 
-    pub(super) fn leave(&mut self, lane: Lane, bytes: u64) {
+    pub(super) fn leave(&mut self, lane: Lane, bytes: Option<u64>) {
         *self.queued(lane) -= 1;
-        self.picture_bytes -= bytes;
+        self.with_pictures -= usize::from(bytes.is_some());
+        self.picture_bytes -= bytes.unwrap_or_default();
     }
 }
 
@@ -234,8 +304,7 @@ pub(super) struct QueueState {
 impl QueueState {
     /// Number of events that are not finished.
     pub(super) fn waiting(&self) -> u64 {
-        let progress = self.progress.lock();
-        progress.sent.saturating_sub(progress.done)
+        self.progress.lock().unfinished()
     }
 
     /// Writes to `mark` how many events of this run are not stored, and returns that number.
@@ -244,9 +313,8 @@ impl QueueState {
         let mut mark = mark.lock();
         let mut count = 0;
         self.change(|progress| {
-            let waiting = progress.sent.saturating_sub(progress.done);
             let dropped = progress.dropped + progress.dropped_unstored;
-            let all = waiting + progress.given_up + dropped;
+            let all = progress.unfinished() + progress.given_up + dropped;
             count = all.saturating_sub(progress.left);
             if count > 0 {
                 progress.marked_until = progress.sent;

@@ -375,12 +375,36 @@ fn pictures_wait_until_the_queue_has_memory_for_them() {
         (2 * all, 0, false),
     ] {
         let mut progress = Progress::default();
-        progress.enter(Lane::Pipelines, held);
-        let is_full = progress.is_full(bytes);
-        assert_eq!(is_full, waits, "{bytes} beside {held}");
-        progress.leave(Lane::Pipelines, held);
-        assert!(!progress.is_full(bytes));
+        progress.enter(Lane::Pipelines, Some(held));
+        let lacks_room = progress.lacks_room_for(bytes);
+        assert_eq!(lacks_room, waits, "{bytes} beside {held}");
+        progress.leave(Lane::Pipelines, Some(held));
+        assert!(!progress.lacks_room_for(bytes));
     }
+}
+
+#[test]
+fn disk_that_refuses_costs_pictures_and_no_pipeline_waits() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let (recorder, journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    store.writes.blow_at(1);
+    let mut refused = outage("refused");
+    refused.at.quality = TimeQuality::Synced;
+    refused.at.unix_ms = 7;
+    assert!(recorder.record(refused, None));
+    wait_until("refusal", || recorder.storage_error().is_some());
+    for _ in 0..100 {
+        assert!(recorder.record(outage("waits"), Some(pictures(|| ()))));
+    }
+    assert!(!recorder.blocks_pipelines());
+    assert_eq!(recorder.waiting_since_ms(), Some(7));
+    store.writes.repair();
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    assert_eq!(recorder.waiting_since_ms(), None);
+    let stored = all_events(&journal);
+    let with_pictures = stored.iter().filter(|event| !event.media.is_empty());
+    assert!(stored.len() == 101 && (1..100).contains(&with_pictures.count()));
 }
 
 #[test]
@@ -583,4 +607,18 @@ fn panic_while_storing_breaks_the_recorder() {
         !recorder.record(outage("too late"), None)
             || recorder.flush(None, LONG) == FlushResult::Lost
     );
+}
+
+#[test]
+fn mark_stays_until_an_event_that_waited_for_a_place_is_stored() {
+    let mut progress = Progress::default();
+    progress.block(&outage("waits"));
+    progress.sent += 1;
+    progress.marked_until = progress.sent;
+    progress.done = 1;
+    assert!(!progress.is_mark_settled() && progress.unfinished() == 1);
+    progress.admit(None);
+    assert!(!progress.is_mark_settled() && progress.unfinished() == 1);
+    progress.done = 2;
+    assert!(progress.is_mark_settled() && progress.unfinished() == 0);
 }

@@ -105,7 +105,7 @@ impl RecorderThread {
                 progress.given_up += count + dropped;
                 progress.unrecorded += dropped;
             }
-            is_stored = progress.given_up == 0 && progress.done >= progress.marked_until;
+            is_stored = progress.is_mark_settled();
         });
         if is_stored {
             mark.clear();
@@ -122,7 +122,7 @@ impl RecorderThread {
             } => (event, pictures, lane),
             Item::Dropped(since) => return self.loss_of_dropped(&since),
         };
-        let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
+        let bytes = pictures.as_ref().map(Pictures::bytes);
         self.state.change(|progress| progress.leave(lane, bytes));
         if let Some(pictures) = pictures {
             // A panic while drawing or encoding must not lose the event.

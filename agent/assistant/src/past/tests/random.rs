@@ -125,6 +125,7 @@ proptest! {
             to_ms: moment(MINUTES).as_millisecond(),
             source: None,
             events_waiting: 0,
+            events_waiting_since_ms: None,
             at: wall(moment(MINUTES)),
             spans: days.iter().map(Watching::span).collect(),
             spans_since_ms: None,
