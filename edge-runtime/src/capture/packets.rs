@@ -5,8 +5,9 @@
 //! - A packet holds one access unit, as it goes into the decoder. Times become those of the source
 //!   with the first decoded picture ([`PacketRing::align`]).
 //! - A new opening of the source drops everything: its clock starts again. So does another format.
-//!   A frame that turns out to be reordered does too; then nothing is kept until the next opening.
 //!   A jump in the numbers shows a reader that packets are missing.
+//! - A time that steps back drops everything until a key frame. The same in the next group of
+//!   pictures shows reordered frames; then nothing is kept until the next opening.
 //! - Sources with a privacy mask have no ring: nothing shows what a mask covers.
 
 use std::collections::VecDeque;
@@ -60,6 +61,8 @@ struct State {
     next_reader: u64,
     /// Nanoseconds from the clock of the stream to source time.
     offset: Option<i128>,
+    /// Whether the time has stepped back, with no whole group of pictures since.
+    has_stepped_back: bool,
     /// Whether frames are reordered and no decoding times are known.
     is_reordered: bool,
 }
@@ -73,7 +76,7 @@ impl PacketRing {
     pub(crate) fn begin_session(&self) {
         let mut state = self.0.lock();
         state.clear();
-        (state.offset, state.is_reordered) = (None, false);
+        (state.offset, state.has_stepped_back, state.is_reordered) = (None, false, false);
     }
 
     /// Whether packets are kept.
@@ -84,16 +87,22 @@ impl PacketRing {
     /// Adds a packet, in decoding order.
     pub(crate) fn push(&self, new: NewPacket) {
         let mut state = self.0.lock();
-        let last = state.packets.back().map(|packet| (packet.pts, packet.dts));
+        let mut last = state.packets.back().map(|packet| packet.dts);
+        if new.is_key && last.is_some_and(|dts| new.dts.unwrap_or(new.pts) <= dts) {
+            // A clock was set back.
+            state.clear();
+            last = None;
+        }
         // A camera without reordered frames has no decoding times, or times of arrival.
         let dts = match (last, new.dts) {
             (None, Some(dts)) if dts <= new.pts => dts,
             (None, _) => new.pts,
-            (Some((_, dts)), Some(new_dts)) if new_dts > dts && new_dts <= new.pts => new_dts,
-            (Some((_, dts)), _) if new.pts > dts => new.pts,
+            (Some(dts), Some(new_dts)) if new_dts > dts && new_dts <= new.pts => new_dts,
+            (Some(dts), _) if new.pts > dts => new.pts,
             (Some(_), _) => {
                 // What is kept may be in the wrong order too.
-                state.is_reordered = true;
+                state.is_reordered = state.has_stepped_back;
+                state.has_stepped_back = true;
                 state.clear();
                 return;
             }
@@ -110,6 +119,7 @@ impl PacketRing {
         if state.packets.is_empty() && !new.is_key {
             return;
         }
+        state.has_stepped_back &= state.packets.is_empty() || !new.is_key;
         let packet = Packet {
             number: state.next,
             pts: new.pts,
@@ -305,6 +315,24 @@ mod tests {
     }
 
     #[test]
+    fn clock_that_steps_back_costs_one_group_of_pictures() {
+        let (ring, reader) = watched(3, ms(10_000));
+        ring.align(ms(90_000), Duration::ZERO);
+        for round in 1..4_u64 {
+            // Once within a group of pictures, once with its key frame.
+            let begin = 100_000 - round * 1_000;
+            for n in 0..75 {
+                ring.push(packet(begin + n * 40, None, n % 25 == 0, 1000));
+            }
+            ring.push(packet(begin, None, false, 1000));
+            for n in 0..50 {
+                ring.push(packet(begin + n * 40, None, n % 25 == 0, 1000));
+            }
+            assert_eq!(reader.since(Duration::ZERO).map(|kept| kept.len()), Ok(50));
+        }
+    }
+
+    #[test]
     fn reordered_frames_need_decoding_times() {
         let ring = Arc::new(PacketRing::default());
         let reader = PacketReader::new(Arc::clone(&ring), ms(10_000));
@@ -315,11 +343,15 @@ mod tests {
         assert_eq!(reader.since(ms(100)).unwrap().len(), 4);
         assert!(reader.is_ready());
         ring.push(packet(90, None, false, 9));
+        assert!(!reader.is_ready());
+        for pts in [400, 480, 440] {
+            ring.push(packet(pts, None, pts == 400, 9));
+        }
         let why = reader.since(ms(100)).unwrap_err();
         assert!(why.contains("no decoding times"), "{why}");
         assert!(!reader.is_ready());
         assert_eq!(ring.0.lock().bytes, 0);
-        ring.push(packet(400, None, true, 9));
+        ring.push(packet(600, None, true, 9));
         assert!(reader.after(0).is_empty(), "nothing is kept");
         ring.begin_session();
         ring.align(Duration::ZERO, Duration::ZERO);
