@@ -17,54 +17,57 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::durable;
 
+type EndTimes = BTreeMap<PipelineId, Timestamp>;
+
 /// The end times of paused pipelines.
 #[derive(Debug)]
 pub struct TimedPauses {
     path: PathBuf,
-    until: Mutex<BTreeMap<PipelineId, Timestamp>>,
+    /// `None` until the file can be read.
+    until: Mutex<Option<EndTimes>>,
     /// Serialises changes, each with its write. Locked before `until`.
     changes: Mutex<()>,
 }
 
 impl TimedPauses {
-    /// Opens the file in the state folder `state`. An unreadable file is logged, and its pipelines
-    /// stay paused until a user resumes them.
+    /// Opens the file in the state folder `state`. One that can't be read is logged, and its
+    /// pipelines stay paused until a user resumes them. A damaged one is kept under another name.
     #[must_use]
     pub fn open(state: &Path) -> Self {
         let path = state.join("pauses.json");
-        let until = read(&path).unwrap_or_else(|why| {
-            tracing::error!(path = %path.display(), why, "the end times of pauses are lost; resume paused pipelines by hand");
-            BTreeMap::new()
+        let until = read(&path).inspect_err(|why| {
+            tracing::error!(path = %path.display(), %why, "the end times of pauses can't be read; resume paused pipelines by hand");
         });
         Self {
             path,
-            until: Mutex::new(until),
+            until: Mutex::new(until.ok()),
             changes: Mutex::default(),
         }
     }
 
     /// When this pipeline resumes by itself.
     pub fn until(&self, id: &PipelineId) -> Option<Timestamp> {
-        self.until.lock().get(id).copied()
+        self.until.lock().as_ref()?.get(id).copied()
     }
 
     /// Sets or removes the end time of a pause; durable on return.
     ///
     /// # Errors
-    /// When the file can't be written; nothing has changed then.
+    /// When the file can't be read or written; nothing has changed then.
     pub fn set(&self, id: &PipelineId, until: Option<Timestamp>) -> io::Result<()> {
         let _change = self.changes.lock();
         if self.until(id) == until {
             return Ok(());
         }
-        let mut changed = self.until.lock().clone();
+        let known = self.until.lock().clone();
+        let mut changed = known.map_or_else(|| read(&self.path), Ok)?;
         match until {
             Some(until) => changed.insert(id.clone(), until),
             None => changed.remove(id),
         };
         let text = serde_json::to_vec(&changed).map_err(io::Error::other)?;
         durable::replace(&self.path, &text)?;
-        *self.until.lock() = changed;
+        *self.until.lock() = Some(changed);
         Ok(())
     }
 
@@ -74,17 +77,22 @@ impl TimedPauses {
             return Vec::new();
         }
         let all = self.until.lock();
-        let due = all.iter().filter(|(_, until)| **until <= now);
+        let due = all.iter().flatten().filter(|(_, until)| **until <= now);
         due.map(|(id, _)| id.clone()).collect()
     }
 }
 
-fn read(path: &Path) -> Result<BTreeMap<PipelineId, Timestamp>, String> {
-    match fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| e.to_string()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(error) => Err(error.to_string()),
-    }
+/// Reads the end times. A damaged file is moved to `pauses.json.damaged` first.
+fn read(path: &Path) -> io::Result<EndTimes> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(EndTimes::new()),
+        read => read?,
+    };
+    serde_json::from_slice(&bytes).or_else(|why| {
+        fs::rename(path, path.with_extension("json.damaged"))?;
+        tracing::error!(path = %path.display(), %why, "damaged; moved to pauses.json.damaged");
+        Ok(EndTimes::new())
+    })
 }
 
 #[cfg(test)]
@@ -137,8 +145,10 @@ mod tests {
     fn damaged_file_and_failed_write_change_nothing() {
         let state = tempfile::tempdir().unwrap();
         let gate = PipelineId::new("gate").unwrap();
-        fs::write(state.path().join("pauses.json"), "{\"gate\": 7").unwrap();
+        let file = state.path().join("pauses.json");
+        fs::write(&file, "{\"gate\": 7").unwrap();
         assert_eq!(TimedPauses::open(state.path()).until(&gate), None);
+        assert!(file.with_extension("json.damaged").exists());
         let nowhere = TimedPauses::open(&state.path().join("gone"));
         assert!(
             nowhere
@@ -146,5 +156,22 @@ mod tests {
                 .is_err()
         );
         assert_eq!(nowhere.until(&gate), None);
+    }
+
+    #[test]
+    fn change_after_a_failed_read_keeps_the_other_end_times() {
+        let state = tempfile::tempdir().unwrap();
+        let [gate, yard] = ["gate", "yard"].map(|id| PipelineId::new(id).unwrap());
+        let (file, moved) = (state.path().join("pauses.json"), state.path().join("moved"));
+        let until = Some(at("2026-03-30T00:00:00Z"));
+        TimedPauses::open(state.path()).set(&gate, until).unwrap();
+        fs::rename(&file, &moved).unwrap();
+        fs::create_dir(&file).unwrap();
+        let pauses = TimedPauses::open(state.path());
+        assert!(pauses.set(&yard, until).is_err());
+        fs::remove_dir(&file).unwrap();
+        fs::rename(&moved, &file).unwrap();
+        pauses.set(&yard, until).unwrap();
+        assert_eq!((pauses.until(&gate), pauses.until(&yard)), (until, until));
     }
 }
