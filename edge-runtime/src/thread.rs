@@ -78,7 +78,10 @@ impl Thread {
 
     /// Whether it has ended; does not wait.
     pub fn is_finished(&self) -> bool {
-        let running = self.running.lock();
+        // Held by a `join` that waits for the end.
+        let Some(running) = self.running.try_lock() else {
+            return false;
+        };
         let ended = running.as_ref().map(|thread| thread.ended.try_recv());
         ended.is_none_or(|state| state == Err(TryRecvError::Disconnected))
     }

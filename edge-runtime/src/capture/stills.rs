@@ -53,11 +53,11 @@ impl Stills {
     /// Lists the pictures at `path`, a file or a folder.
     pub(super) fn open(path: &Path) -> Result<Self, FeedError> {
         let files = if path.is_dir() {
-            let mut files: Vec<PathBuf> = std::fs::read_dir(path)
-                .map_err(|e| super::cause::from_path(path, &e))?
-                .filter_map(|entry| entry.ok().map(|e| e.path()))
-                .filter(|p| is_picture(p))
-                .collect();
+            let entries = std::fs::read_dir(path)
+                .and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>())
+                .map_err(|e| super::cause::from_path(path, &e))?;
+            let mut files: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
+            files.retain(|file| is_picture(file));
             files.sort();
             files
         } else {

@@ -189,8 +189,8 @@ impl CheckpointStore {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let is_wanted = ids.iter().any(|id| *name == *file_name(id));
-            if !is_wanted && let Err(error) = fs::remove_file(entry.path()) {
-                tracing::debug!(file = %entry.path().display(), %error, "can't remove an old checkpoint");
+            if !is_wanted && let Err(error) = remove_file(&entry.path()) {
+                tracing::warn!(file = %entry.path().display(), %error, "can't remove an old checkpoint");
             }
         }
     }
