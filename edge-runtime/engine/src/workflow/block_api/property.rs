@@ -72,6 +72,8 @@ pub(crate) struct Property {
     pub(crate) kinds: KindSet,
     /// How many levels deeper than the step its data is: 0 or 1.
     pub(crate) deeper: u8,
+    /// Whether a value other than the default changes anything.
+    pub(crate) has_effect: bool,
 }
 
 impl Property {
@@ -86,6 +88,7 @@ impl Property {
             selects: Selects::Nothing,
             kinds: KindSet::ANY,
             deeper: 0,
+            has_effect: true,
         }
     }
 
@@ -94,6 +97,13 @@ impl Property {
     pub(crate) const fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
+    }
+
+    /// Describes a property that is only accepted; another value than the default is a warning.
+    #[must_use]
+    pub(crate) const fn without_effect(mut self, about: &'static str) -> Self {
+        self.has_effect = false;
+        self.about(about)
     }
 
     /// A property that must be a selector of these kinds.

@@ -20,7 +20,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         MODEL,
         Property::boolean("include_anomaly_map", true)
             .about("whether to output a score for each region too"),
-        Property::share("confidence", 0.5).about(
+        Property::share("confidence", 0.5).without_effect(
             "kept for compatibility: both classes are always output, and the threshold decides",
         ),
         Property::optional("anomaly_threshold", NUMBER)

@@ -10,7 +10,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Draws the boxes of detections.",
     properties: drawing::palette_properties![
         Property::integer("thickness", 2).about("width of the outline in pixels"),
-        Property::share("roundness", 0.0).about("kept for compatibility: corners are square"),
+        Property::share("roundness", 0.0)
+            .without_effect("kept for compatibility: corners are square"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

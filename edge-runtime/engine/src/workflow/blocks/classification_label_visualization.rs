@@ -30,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         look("text_color", Shape::Text, Or::Text("WHITE")).about("colour of the text"),
         look("text_scale", NUMBER, Or::Float(1.0)).about("size of the letters"),
         look("text_thickness", INTEGER, Or::Int(1))
-            .about("kept for compatibility: the weight of the text is fixed"),
+            .without_effect("kept for compatibility: the weight of the text is fixed"),
         look("text_padding", INTEGER, Or::Int(10)).about("pixels around the text"),
         look("border_radius", INTEGER, Or::Int(0)).about("radius of the corners in pixels"),
     ],

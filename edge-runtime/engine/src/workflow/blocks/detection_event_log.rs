@@ -22,9 +22,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .about("frames without sighting after which an object is gone")
             .inputs_only(),
         Property::optional("reference_timestamp", NUMBER)
-            .about("kept for compatibility: times are counted from the first frame"),
+            .without_effect("kept for compatibility: times are counted from the first frame"),
         Property::value_or("fallback_fps", POSITIVE, Or::Float(1.0))
-            .about("kept for compatibility: times are those of the frames")
+            .without_effect("kept for compatibility: times are those of the frames")
             .inputs_only(),
     ],
     outputs: &[

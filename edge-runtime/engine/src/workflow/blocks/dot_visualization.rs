@@ -10,7 +10,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::anchor("position", "CENTER").about("the point of the box"),
         Property::integer("radius", 4).about("radius in pixels"),
         Property::integer("outline_thickness", 0)
-            .about("kept for compatibility: dots have no outline"),
+            .without_effect("kept for compatibility: dots have no outline"),
     ],
     build: |_| Ok(Box::new(run)),
     ..drawing::BASE

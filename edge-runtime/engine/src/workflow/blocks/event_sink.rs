@@ -14,9 +14,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Makes events of detections, lines, zones and values by rules.",
     properties: &[
         Property::data("detections", DETECTIONS)
-            .about("kept for compatibility: each rule names what it reads"),
+            .without_effect("kept for compatibility: each rule names what it reads"),
         Property::optional_data("image", &[Kind::Image])
-            .about("kept for compatibility: an event has the picture of its frame"),
+            .without_effect("kept for compatibility: an event has the picture of its frame"),
         Property::literal(
             "rules",
             Shape::Grammar(Grammar {

@@ -14,7 +14,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COPY,
         drawing::PREDICTIONS,
         Property::data("metadata", &[Kind::VideoMetadata])
-            .about("kept for compatibility: the video is that of the picture")
+            .without_effect("kept for compatibility: the video is that of the picture")
             .or(Or::Null)
             .not_null(),
         Property::choice(
@@ -35,7 +35,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .about("point of the box that leaves heat"),
         Property::number("opacity", 0.2).about("how opaque the colour is, 0 to 1"),
         Property::integer("radius", 40).about("radius of the spot of a detection in pixels"),
-        Property::integer("kernel_size", 25).about("kept for compatibility: spots have soft edges"),
+        Property::integer("kernel_size", 25)
+            .without_effect("kept for compatibility: spots have soft edges"),
         Property::integer("top_hue", 0).about("hue of the hottest cell, 0 to 179"),
         Property::integer("low_hue", 125).about("hue of the coldest cell, 0 to 179"),
         Property::boolean("ignore_stationary", true)

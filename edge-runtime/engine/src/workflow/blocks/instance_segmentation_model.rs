@@ -8,11 +8,11 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::RLE;
 
 const DECODE: Property = Property::one_of("mask_decode_mode", &["accurate", "tradeoff", "fast"])
-    .about("resolution of masks; kept for compatibility");
+    .without_effect("resolution of masks; kept for compatibility");
 const TRADEOFF: Property = Property::share("tradeoff_factor", 0.0)
-    .about("trade-off between fast and accurate masks; kept for compatibility");
+    .without_effect("trade-off between fast and accurate masks; kept for compatibility");
 const DENSE: Property = Property::boolean("enforce_dense_masks_in_inference_models", true)
-    .about("kept for compatibility: masks are those of the model");
+    .without_effect("kept for compatibility: masks are those of the model");
 
 const PROPERTIES_V1: &[Property] =
     &properties::<14>(CONFIDENCE, AGNOSTIC, &[NO_MODE, DECODE, TRADEOFF, DENSE]);

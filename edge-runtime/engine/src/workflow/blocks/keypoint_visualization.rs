@@ -18,7 +18,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::text("text_color", "black").about("colour of the names"),
         Property::number("text_scale", 0.5).about("size of the names"),
         Property::integer("text_thickness", 1)
-            .about("kept for compatibility: the weight of the text is fixed"),
+            .without_effect("kept for compatibility: the weight of the text is fixed"),
         Property::integer("text_padding", 10).about("pixels around the names"),
         Property::integer("thickness", 2).about("width of lines in pixels"),
         Property::integer("radius", 10).about("radius of points in pixels"),

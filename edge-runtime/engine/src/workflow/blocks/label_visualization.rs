@@ -10,7 +10,7 @@ use crate::workflow::blocks::common::per_video::PerVideo;
 /// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
     Property::value(name, shape)
-        .about("kept for compatibility: labels are scaled to the picture")
+        .without_effect("kept for compatibility: labels are scaled to the picture")
         .or(default)
 }
 

@@ -8,7 +8,7 @@ use crate::workflow::blocks::common::drawing::{self, Paint};
 /// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
     Property::value(name, shape)
-        .about("kept for compatibility: the style of the line is fixed")
+        .without_effect("kept for compatibility: the style of the line is fixed")
         .or(default)
 }
 

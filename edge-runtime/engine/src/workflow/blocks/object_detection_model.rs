@@ -17,15 +17,15 @@ pub(super) const MODE: Property =
         .about("which minimum score to use: the model's own (best, default) or custom_confidence");
 /// Takes the place of [`MODE`] in versions without it that have properties after it.
 pub(super) const NO_MODE: Property = Property::literal("confidence_mode", Shape::Any)
-    .about("kept for compatibility: the minimum score is `confidence`")
+    .without_effect("kept for compatibility: the minimum score is `confidence`")
     .or(Or::Null);
 pub(super) const AGNOSTIC: Property = Property::boolean("class_agnostic_nms", false)
     .about("whether boxes of different classes suppress each other");
 pub(super) const NO_LEARNING: Property = Property::boolean("disable_active_learning", true)
-    .about("kept for compatibility: nothing is ever uploaded");
+    .without_effect("kept for compatibility: nothing is ever uploaded");
 pub(super) const LEARNING_TARGET: Property =
     Property::optional("active_learning_target_dataset", Shape::Text)
-        .about("kept for compatibility: nothing is ever uploaded")
+        .without_effect("kept for compatibility: nothing is ever uploaded")
         .kinds(&[Kind::RoboflowProject]);
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::ObjectDetection]);
@@ -56,7 +56,7 @@ pub(super) const fn properties<const N: usize>(
         Property::count("max_detections", 300).about("maximum number of boxes"),
         agnostic,
         Property::count("max_candidates", 3000)
-            .about("maximum number of boxes before suppression; kept for compatibility"),
+            .without_effect("maximum number of boxes before suppression; kept for compatibility"),
         NO_LEARNING,
         LEARNING_TARGET,
     ];

@@ -42,7 +42,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             Property::literal_choice("language", LANGUAGES, "English")
                 .about("language of the text"),
             Property::switch("quantize", false)
-                .about("kept for compatibility: the precision is that of the model file"),
+                .without_effect("kept for compatibility: the precision is that of the model file"),
         ],
         model: easy_ocr,
         build: |_| Ok(Box::new(|call: &mut Call<'_>| read(call, easy_ocr))),

@@ -54,11 +54,11 @@ fn run(first: &mut Option<(Perspective, [f64; 2])>, call: &mut Call<'_>) -> Resu
         call.integer_in(arg!("transformed_rect_height"), 1..=MAX_SIDE)?,
     ];
     let anchor = call.text(arg!("extend_perspective_polygon_by_detections_anchor"))?;
-    let (way, extended) = match first.filter(|_| anchor.is_empty()) {
+    let (homography, extended) = match first.filter(|_| anchor.is_empty()) {
         Some(found) => found,
         None => {
             let corners = turned(largest(call.arg(arg!("perspective_polygons")))?);
-            let found = way(
+            let found = to_rectangle(
                 corners,
                 size,
                 detections.filter(|_| !anchor.is_empty()),
@@ -77,12 +77,12 @@ fn run(first: &mut Option<(Perspective, [f64; 2])>, call: &mut Call<'_>) -> Resu
     call.put(2, full[0]);
     call.put(3, full[1]);
     if let Some(all) = detections {
-        call.put(0, corrected(all, &way, full_size));
+        call.put(0, corrected(all, &homography, full_size));
     }
     if call.boolean(arg!("warp_image"))? {
         call.put(
             1,
-            image.changed(full_size, move |pixels| way.warp(pixels, full_size)),
+            image.changed(full_size, move |pixels| homography.warp(pixels, full_size)),
         );
     } else {
         call.put(1, Value::Image(Arc::clone(image)));
@@ -145,7 +145,7 @@ fn turned(mut corners: [Point; 4]) -> [Point; 4] {
 
 /// The transformation of the corners to a rectangle of this size, and the extension for the
 /// detections.
-fn way(
+fn to_rectangle(
     corners: [Point; 4],
     size: [i64; 2],
     detections: Option<&Arc<Detections>>,
@@ -178,8 +178,9 @@ fn way(
         Point::new(right, 0.0),
         Point::new(right, below),
     ];
-    let way = Perspective::between(&part.corners, &to);
-    way.map(|way| (way, extended))
+    let homography = Perspective::between(&part.corners, &to);
+    homography
+        .map(|homography| (homography, extended))
         .ok_or_else(|| "three corners of the perspective polygon are on a line".to_owned())
 }
 
@@ -269,7 +270,7 @@ fn crossing([a, b]: [Point; 2], [c, d]: [Point; 2]) -> Option<Point> {
 }
 
 /// Transforms the detections, in whole pixels.
-fn corrected(all: &Detections, way: &Perspective, size: [u32; 2]) -> Detections {
+fn corrected(all: &Detections, homography: &Perspective, size: [u32; 2]) -> Detections {
     let whole = |p: Point| Point::new(p.x.round_ties_even(), p.y.round_ties_even());
     let box_of = |points: &[Point]| {
         let b = around(points);
@@ -280,17 +281,17 @@ fn corrected(all: &Detections, way: &Perspective, size: [u32; 2]) -> Detections 
     for d in &mut out.boxes {
         let outline = d.mask().and_then(|m| m.bitmap(all.size).longest_outline());
         if let Some(outline) = outline {
-            let seen: Vec<Point> = outline.iter().map(|p| way.apply(*p)).collect();
+            let seen: Vec<Point> = outline.iter().map(|p| homography.apply(*p)).collect();
             d.bbox = box_of(&seen);
             let corners: Vec<Point> = seen.into_iter().map(whole).collect();
             d.set_mask(Bitmap::fill(&corners, size));
         } else {
-            let seen = d.bbox.corners().map(|p| way.apply(whole(p)));
+            let seen = d.bbox.corners().map(|p| homography.apply(whole(p)));
             d.bbox = box_of(&seen);
         }
         if let Some(points) = d.extra.as_mut().and_then(|e| e.keypoints.as_mut()) {
             let moved = points.iter().map(|p| Keypoint {
-                at: whole(way.apply(p.at)),
+                at: whole(homography.apply(p.at)),
                 ..p.clone()
             });
             *points = moved.collect();

@@ -48,7 +48,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
                 .about(RATIO.1)
                 .kinds(&[Kind::FloatZeroToOne]),
             Property::one_of("matcher", &["FlannBasedMatcher", "BFMatcher"])
-                .about("kept for compatibility: matches are exact"),
+                .without_effect("kept for compatibility: matches are exact"),
             Property::boolean("visualize", false).about("whether to draw keypoints and matches"),
         ],
         &[

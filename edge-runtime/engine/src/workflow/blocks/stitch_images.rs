@@ -84,10 +84,10 @@ fn joined(
         let [one, other] = images;
         [other, one]
     };
-    let way = align::way(&pairs, within)?;
+    let homography = align::estimate_homography(&pairs, within)?;
     let ([w1, h1], [w2, h2]) = (still.size().map(f64::from), moving.size().map(f64::from));
     let corners = [(0.0, 0.0), (0.0, h2), (w2, h2), (w2, 0.0)];
-    let corners = corners.map(|(x, y)| way.apply(Point::new(x, y)));
+    let corners = corners.map(|(x, y)| homography.apply(Point::new(x, y)));
     let least =
         |of: fn(&Point) -> f64| corners.iter().map(of).fold(f64::INFINITY, f64::min).trunc();
     let most = |of: fn(&Point) -> f64| {
@@ -105,7 +105,7 @@ fn joined(
     }
     let shift = [(-left).max(0.0), (-top).max(0.0)];
     let size = [width as u32, height as u32];
-    let moved = way.then(&Perspective::moved(shift[0], shift[1]));
+    let moved = homography.then(&Perspective::moved(shift[0], shift[1]));
     let is_within = shift[0] + w1 <= width && shift[1] + h1 <= height;
     let corner = is_within.then(|| shift.map(|n| n as i64));
     let (moving, still) = (Arc::clone(&moving.pixels), Arc::clone(&still.pixels));

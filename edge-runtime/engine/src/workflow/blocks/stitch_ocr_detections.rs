@@ -116,11 +116,11 @@ struct Letter {
 }
 
 impl Letter {
-    fn from_detection(d: &Detection, way: ReadingDirection) -> Self {
+    fn from_detection(d: &Detection, direction: ReadingDirection) -> Self {
         let (b, c) = (&d.bbox, d.bbox.center());
         let (x, y) = (b.x1.round_ties_even(), b.y1.round_ties_even());
         let text = Arc::clone(&d.class);
-        if way.vertical {
+        if direction.vertical {
             Self {
                 text,
                 along: c.y,
@@ -146,14 +146,14 @@ impl Letter {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let all = call.detections(call.named("predictions"))?;
-    let way = call.choice(call.named("reading_direction"), &DIRECTIONS)?;
-    let way = way.unwrap_or_else(|| ReadingDirection::from_letters(all));
+    let direction = call.choice(call.named("reading_direction"), &DIRECTIONS)?;
+    let direction = direction.unwrap_or_else(|| ReadingDirection::from_letters(all));
     let tolerance = call.number(call.named("tolerance"))?;
     let delimiter = call.text(call.named("delimiter"))?;
     let letters: Vec<Letter> = all
         .boxes
         .iter()
-        .map(|d| Letter::from_detection(d, way))
+        .map(|d| Letter::from_detection(d, direction))
         .collect();
     // The first version has no choice of algorithms.
     let algorithm = call.named("stitching_algorithm");
@@ -166,17 +166,17 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         _ if letters.is_empty() => String::new(),
         Algorithm::Gaps => by_gaps(
             letters,
-            way,
+            direction,
             delimiter,
             call.number(arg!("otsu_threshold_multiplier"))?,
         ),
         Algorithm::LetterByLetter => letter_by_letter(
             letters,
-            way,
+            direction,
             delimiter,
             call.number(arg!("collimate_tolerance"))?,
         ),
-        Algorithm::Rows if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
+        Algorithm::Rows if tolerance > 0.0 => by_rows(letters, direction, delimiter, tolerance),
         Algorithm::Rows => {
             return Err(format!("tolerance is {tolerance} and has to be above 0"));
         }
@@ -198,7 +198,12 @@ fn join(letters: &[Letter], delimiter: &str) -> String {
 }
 
 /// Groups letters to lines by rows of `tolerance` pixels.
-fn by_rows(letters: Vec<Letter>, way: ReadingDirection, delimiter: &str, tolerance: f64) -> String {
+fn by_rows(
+    letters: Vec<Letter>,
+    direction: ReadingDirection,
+    delimiter: &str,
+    tolerance: f64,
+) -> String {
     let mut rows: Vec<(f64, Vec<Letter>)> = Vec::new();
     for letter in letters {
         let row = (letter.side / tolerance).round_ties_even() * tolerance;
@@ -208,16 +213,16 @@ fn by_rows(letters: Vec<Letter>, way: ReadingDirection, delimiter: &str, toleran
         }
     }
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if way.vertical && way.backwards {
+    if direction.vertical && direction.backwards {
         rows.reverse();
     }
     let mut parts: Vec<&str> = Vec::new();
     for (_, line) in &mut rows {
-        sort(line, way.backwards, |l| l.begin);
+        sort(line, direction.backwards, |l| l.begin);
     }
     for (i, (_, line)) in rows.iter().enumerate() {
         if i > 0 {
-            parts.push(way.line_break());
+            parts.push(direction.line_break());
         }
         parts.extend(line.iter().map(|l| &*l.text));
     }
@@ -227,7 +232,7 @@ fn by_rows(letters: Vec<Letter>, way: ReadingDirection, delimiter: &str, toleran
 /// Groups lines by height, and words by large gaps.
 fn by_gaps(
     mut letters: Vec<Letter>,
-    way: ReadingDirection,
+    direction: ReadingDirection,
     delimiter: &str,
     multiplier: f64,
 ) -> String {
@@ -244,16 +249,17 @@ fn by_gaps(
         }
     }
     lines.sort_by(|a, b| height(a).total_cmp(&height(b)));
-    if way.vertical && way.backwards {
+    if direction.vertical && direction.backwards {
         lines.reverse();
     }
     let mut gaps: Vec<Vec<f64>> = Vec::new();
     for line in &mut lines {
-        sort(line, way.backwards, |l| l.along);
+        sort(line, direction.backwards, |l| l.along);
         let of_pair = |pair: &[Letter]| match pair {
             [a, b] => {
                 let scale = f64::midpoint(a.length, b.length);
-                let gap = (b.along - a.along) * if way.backwards { -1.0 } else { 1.0 } - scale;
+                let gap =
+                    (b.along - a.along) * if direction.backwards { -1.0 } else { 1.0 } - scale;
                 if scale > 0.0 { gap / scale } else { 0.0 }
             }
             _ => 0.0,
@@ -278,7 +284,7 @@ fn by_gaps(
             words.join(between)
         })
         .collect();
-    texts.join(way.line_break())
+    texts.join(direction.line_break())
 }
 
 /// Threshold between small and large gaps, in shares of a letter (Otsu, "A threshold selection
@@ -317,15 +323,15 @@ fn limit(gaps: &[f64]) -> Option<f64> {
 /// Appends each letter to the line whose last letter it follows.
 fn letter_by_letter(
     mut letters: Vec<Letter>,
-    way: ReadingDirection,
+    direction: ReadingDirection,
     delimiter: &str,
     tolerance: f64,
 ) -> String {
-    sort(&mut letters, way.backwards, |l| l.along);
+    sort(&mut letters, direction.backwards, |l| l.along);
     let follows = |a: &Letter, b: &Letter| {
         let beside = (a.across - b.across).abs() < a.breadth.max(b.breadth) / 2.0 + tolerance;
         beside
-            && if way.backwards {
+            && if direction.backwards {
                 a.along >= b.along
             } else {
                 a.along <= b.along
@@ -352,12 +358,12 @@ fn letter_by_letter(
     let place = |line: &[Letter]| mean(line.iter().map(|l| l.across));
     lines.sort_by(|a, b| {
         let order = place(a).total_cmp(&place(b));
-        if way.vertical && way.backwards {
+        if direction.vertical && direction.backwards {
             order.reverse()
         } else {
             order
         }
     });
     let texts: Vec<String> = lines.iter().map(|line| join(line, delimiter)).collect();
-    texts.join(way.line_break())
+    texts.join(direction.line_break())
 }

@@ -26,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value_or("font_scale", Shape::Number(0.1, 10.0), Or::Float(1.0))
             .about("size of the text"),
         Property::value_or("font_thickness", Shape::Integer(1, 10), Or::Int(2))
-            .about("kept for compatibility: the weight of the text is fixed"),
+            .without_effect("kept for compatibility: the weight of the text is fixed"),
         Property::value_or("padding", Shape::at_least(0), Or::Int(10))
             .about("pixels around the text"),
         Property::choice("text_align", &names_of(&ALIGNMENTS), "left")

@@ -12,7 +12,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: drawing::palette_properties![
         Property::anchor("position", "CENTER").about("the point of the box"),
         Property::count("trace_length", 30).about("length of a trace in frames"),
-        Property::count("thickness", 1).about("kept for compatibility: the width fits the picture"),
+        Property::count("thickness", 1)
+            .without_effect("kept for compatibility: the width fits the picture"),
     ],
     build: |_| Ok(stateful(run)),
     ..drawing::BASE

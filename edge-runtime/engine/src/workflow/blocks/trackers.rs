@@ -78,15 +78,15 @@ const BOT: &[Property] = &[
     Property::boolean("instant_first_frame_activation", false)
         .about("whether the tracks of the first frame are reported at once"),
     Property::boolean("enable_cmc", false)
-        .about("kept for compatibility: the camera is assumed to be static"),
+        .without_effect("kept for compatibility: the camera is assumed to be static"),
     Property::literal_choice(
         "cmc_method",
         &["orb", "sift", "sparseOptFlow", "ecc"],
         "sparseOptFlow",
     )
-    .about("kept for compatibility"),
+    .without_effect("kept for compatibility"),
     Property::integer("cmc_downscale", 2)
-        .about("kept for compatibility")
+        .without_effect("kept for compatibility")
         .nullable(),
 ];
 const BYTE: &[Property] = &[

@@ -148,7 +148,26 @@ impl CheckedStep {
             ),
             nearest: None,
         });
-        ignored.chain(like_selectors)
+        let idle = self.manifest.properties.iter();
+        let idle = idle.filter(|property| !property.has_effect && !self.has_default(property));
+        let idle = idle.map(|property| WorkflowWarning {
+            step: self.name.clone(),
+            property: property.name.to_owned(),
+            message: format!(
+                "{} of step {} has no effect ({})",
+                property.name, self.name, property.about
+            ),
+            nearest: None,
+        });
+        ignored.chain(like_selectors).chain(idle)
+    }
+
+    fn has_default(&self, property: &Property) -> bool {
+        let written = self.literals.get(property.name);
+        let default = property.default.to_json();
+        let number = |json: Option<&Json>| json.and_then(Json::as_f64);
+        written == default.as_ref()
+            || number(written).is_some_and(|value| number(default.as_ref()) == Some(value))
     }
 }
 

@@ -48,6 +48,30 @@ fn unknown_property_is_a_warning() {
 }
 
 #[test]
+fn value_of_a_property_without_effect_is_a_warning() {
+    for (thickness, told) in [(json!(1), 0), (json!(1.0), 0), (json!(3), 1)] {
+        let report = validate(&workflow(
+            json!([{"type": "WorkflowImage", "name": "image"}]),
+            json!([
+                {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
+                {"type": "roboflow_core/trace_visualization@v1", "name": "paths", "image": "$inputs.image",
+                    "predictions": "$steps.model.predictions", "thickness": thickness},
+            ]),
+            json!([]),
+        ));
+        let warned = report
+            .warnings
+            .iter()
+            .map(|warning| warning.property.as_str());
+        assert_eq!(
+            warned.collect::<Vec<_>>(),
+            vec!["thickness"; told],
+            "{report:?}"
+        );
+    }
+}
+
+#[test]
 fn parameter_must_be_valid_for_its_property() {
     let detect = |property: &str| {
         let mut step = json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"});

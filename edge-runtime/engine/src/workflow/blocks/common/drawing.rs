@@ -176,7 +176,7 @@ pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
 /// be distinguished with any colour vision.
 pub(crate) const IMAGE: Property = property::IMAGE.about("the picture to draw on");
 pub(crate) const COPY: Property = Property::boolean("copy_image", true)
-    .about("kept for compatibility: a picture is never drawn on in place");
+    .without_effect("kept for compatibility: a picture is never drawn on in place");
 pub(crate) const PREDICTIONS: Property =
     Property::data("predictions", ANY_DETECTIONS).about("what to draw");
 /// [`PREDICTIONS`] for blocks that draw outlines of masks.
@@ -215,12 +215,12 @@ pub(crate) const PALETTE: Property = Property::choice(
     ],
     "DEFAULT",
 )
-.about("kept for compatibility: the colours are our own");
-pub(crate) const PALETTE_SIZE: Property =
-    Property::integer("palette_size", 10).about("kept for compatibility: the colours are our own");
+.without_effect("kept for compatibility: the colours are our own");
+pub(crate) const PALETTE_SIZE: Property = Property::integer("palette_size", 10)
+    .without_effect("kept for compatibility: the colours are our own");
 pub(crate) const CUSTOM_COLORS: Property =
     Property::value_or("custom_colors", Shape::Texts(0), Or::EmptyList)
-        .about("kept for compatibility: the colours are our own");
+        .without_effect("kept for compatibility: the colours are our own");
 pub(crate) const COLOR_AXIS: Property =
     Property::choice("color_axis", &names_of(&COLOR_AXES), "CLASS")
         .about("what decides the colour: index in the list, class or track");

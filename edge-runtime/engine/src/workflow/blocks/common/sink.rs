@@ -24,7 +24,7 @@ pub(crate) const OUTPUTS: &[Output] = &[
     Output::new("message", &[Kind::Text]),
 ];
 pub(crate) const FIRE_AND_FORGET: Property = Property::boolean("fire_and_forget", true)
-    .about("kept for compatibility: sending never blocks");
+    .without_effect("kept for compatibility: sending never blocks");
 pub(crate) const DISABLE_SINK: Property =
     Property::boolean("disable_sink", false).about("whether the sink is switched off");
 pub(crate) const COOLDOWN: Property =
