@@ -1,7 +1,7 @@
 //! Models for pipelines, with shared networks.
 //!
-//! - Pipelines that open the same file with the same back end and number of threads share one
-//!   network. The second one prepares it for several streams. A file that was replaced is loaded
+//! - Pipelines that open the same file with the same manifest, back end and number of threads share
+//!   one network. The second one prepares it for several streams. A file that was replaced is loaded
 //!   again by the next one that opens it.
 //! - A network is loaded once and unloaded with the last detector that uses it. A second request
 //!   waits for the first one's loading.
@@ -12,7 +12,6 @@
 
 mod changes;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -103,7 +102,7 @@ pub enum OpenError {
 /// The loaded networks.
 #[derive(Clone, Default)]
 pub struct DetectorPool {
-    places: Arc<Mutex<BTreeMap<Key, Place>>>,
+    slots: Arc<Mutex<Vec<(Key, Slot)>>>,
     loading: Arc<Mutex<()>>,
     changes: Option<Changes>,
 }
@@ -112,16 +111,20 @@ pub struct DetectorPool {
 type Load<'a> = &'a dyn Fn(&Path) -> Result<Box<dyn Network>, LoadError>;
 
 /// A loaded network; the mutex is held during loading.
-type Place = Arc<Mutex<Weak<QueuedNetwork>>>;
+type Slot = Arc<Mutex<Weak<QueuedNetwork>>>;
 
-/// File as it was when it was opened, manifest, back end and configured number of threads.
-type Key = (
-    PathBuf,
-    Option<FileStamp>,
-    String,
-    BackendChoice,
-    Option<NonZeroUsize>,
-);
+/// What streams that share a network have in common.
+#[derive(Clone, PartialEq)]
+struct Key {
+    path: PathBuf,
+    /// The file as it was when it was opened.
+    stamp: Option<FileStamp>,
+    /// By content: a changed manifest may want other inputs and outputs.
+    manifest: Arc<Manifest>,
+    backend: BackendChoice,
+    /// Configured number.
+    threads: Option<NonZeroUsize>,
+}
 
 impl DetectorPool {
     /// Lets requests with `at_once` change their back ends.
@@ -207,56 +210,66 @@ impl DetectorPool {
         &self,
         request: &OpenRequest,
         path: PathBuf,
-        manifest: &str,
+        manifest: &Arc<Manifest>,
         load: Load<'_>,
     ) -> Result<Arc<QueuedNetwork>, LoadError> {
-        let threads = request.threads;
         let path = path.canonicalize().unwrap_or(path);
-        let stamp = FileStamp::of(&path).ok();
-        let key = (path, stamp, manifest.to_owned(), request.backend, threads);
+        let key = Key {
+            stamp: FileStamp::of(&path).ok(),
+            path: path.clone(),
+            manifest: Arc::clone(manifest),
+            backend: request.backend,
+            threads: request.threads,
+        };
+        let model = manifest.name.as_str();
 
-        let place = self.place(&key);
-        let mut place = place.lock();
-        if let Some(network) = place.upgrade() {
-            let (path, shared) = (key.0.display(), network.value().share());
+        let slot = self.slot(key);
+        let mut slot = slot.lock();
+        if let Some(network) = slot.upgrade() {
+            let (path, shared) = (path.display(), network.value().share());
             match shared {
                 Ok(()) => {
                     let lanes = network.value().lanes();
-                    tracing::info!(model = manifest, %path, lanes, "network shared");
+                    tracing::info!(model, %path, lanes, "network shared");
                 }
                 Err(why) => {
-                    tracing::warn!(model = manifest, %path, why, "{WAIT_FOR_EACH_OTHER}");
+                    tracing::warn!(model, %path, why, "{WAIT_FOR_EACH_OTHER}");
                 }
             }
             return Ok(network);
         }
         let _loading = self.loading.lock();
-        let network = load(&key.0)?;
+        let network = load(&path)?;
         tracing::info!(
-            model = manifest,
+            model,
             backend = network.backend(),
             threads = network.threads(),
-            path = %key.0.display(),
+            path = %path.display(),
             "network loaded"
         );
         let network = Arc::new(FairSemaphore::new(network));
-        *place = Arc::downgrade(&network);
+        *slot = Arc::downgrade(&network);
         Ok(network)
     }
 
     /// The slot of one network. Drops the slots of unloaded networks that no request is waiting
     /// for.
-    fn place(&self, key: &Key) -> Place {
-        let mut places = self.places.lock();
-        places.retain(|_, place| Arc::strong_count(place) > 1 || is_loaded(place));
-        Arc::clone(places.entry(key.clone()).or_default())
+    fn slot(&self, key: Key) -> Slot {
+        let mut slots = self.slots.lock();
+        slots.retain(|(_, slot)| Arc::strong_count(slot) > 1 || is_loaded(slot));
+        if let Some((_, slot)) = slots.iter().find(|(known, _)| *known == key) {
+            return Arc::clone(slot);
+        }
+        let slot = Slot::default();
+        slots.push((key, Arc::clone(&slot)));
+        slot
     }
 
     /// Number of loaded networks.
     #[cfg(test)]
     fn loaded(&self) -> usize {
-        let places = self.places.lock();
-        places.values().filter(|place| is_loaded(place)).count()
+        let slots = self.slots.lock();
+        slots.iter().filter(|(_, slot)| is_loaded(slot)).count()
     }
 }
 
@@ -294,16 +307,12 @@ impl Opening<'_> {
             };
             backend::load_as(choice, file, threads, ort, trt)
         };
-        self.shared(path, signature.manifest, &load)
+        self.shared(path, &load)
     }
 
     /// Returns a loaded network, or loads it; the turns are those of this opening.
-    fn shared(
-        &self,
-        path: PathBuf,
-        manifest: &str,
-        load: Load<'_>,
-    ) -> Result<SharedNetwork, LoadError> {
+    fn shared(&self, path: PathBuf, load: Load<'_>) -> Result<SharedNetwork, LoadError> {
+        let manifest = &self.resolved.manifest;
         let network = self.pool.network(self.request, path, manifest, load)?;
         Ok(SharedNetwork::shared(network, Arc::clone(self.claim)))
     }
@@ -334,7 +343,7 @@ impl Opening<'_> {
                 None => network,
             })
         };
-        self.shared(self.resolved.path.clone(), &self.manifest().name, &load)
+        self.shared(self.resolved.path.clone(), &load)
     }
 
     /// Loads the network that takes one picture.
@@ -443,9 +452,8 @@ impl Opening<'_> {
 }
 
 /// False while it is being loaded, without waiting for it.
-fn is_loaded(place: &Place) -> bool {
-    place
-        .try_lock()
+fn is_loaded(slot: &Slot) -> bool {
+    slot.try_lock()
         .is_some_and(|network| network.strong_count() > 0)
 }
 

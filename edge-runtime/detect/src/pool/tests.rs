@@ -18,9 +18,11 @@ fn request(model: &Path) -> OpenRequest {
 }
 
 fn refused(request: &OpenRequest) -> String {
-    let error = DetectorPool::default()
-        .open(request)
-        .expect_err("must be refused");
+    refused_by(&DetectorPool::default(), request)
+}
+
+fn refused_by(pool: &DetectorPool, request: &OpenRequest) -> String {
+    let error = pool.open(request).expect_err("must be refused");
     let message = error.to_string();
     assert!(!message.contains('\n'), "one line: {message}");
     message
@@ -212,7 +214,8 @@ fn second_stream_prepares_network_for_several_streams() {
     let load = |_: &Path| -> Result<Box<dyn Network>, LoadError> {
         Ok(Box::new(Shareable(AtomicBool::default())))
     };
-    let open = || pool.network(&OpenRequest::default(), "m.onnx".into(), "m", &load);
+    let manifest = crate::testing::manifest();
+    let open = || pool.network(&OpenRequest::default(), "m.onnx".into(), &manifest, &load);
     let first = open().unwrap();
     assert_eq!(first.value().lanes(), 1);
     let second = open().unwrap();
@@ -364,6 +367,9 @@ fn manifest_that_contradicts_file_is_refused_with_both() {
     let file = dir.path().join("m.onnx");
     fs::copy(model, &file).unwrap();
     let text = include_str!("../../../../models/zoo/yolox-nano.toml");
+    fs::write(dir.path().join("m.toml"), text).unwrap();
+    let pool = DetectorPool::default();
+    let _in_use = pool.open(&request(&file)).unwrap();
     for (from, to, both) in [
         ("width = 416", "width = 640", ["1x3x416x416", "1x3x416x640"]),
         ("coco-80", "coco-91", ["1x3549x85", "1x3549x96"]),
@@ -371,7 +377,7 @@ fn manifest_that_contradicts_file_is_refused_with_both() {
         ("[8, 16, 32]", "[8, 16]", ["1x3549x85", "1x3380x85"]),
     ] {
         fs::write(dir.path().join("m.toml"), text.replace(from, to)).unwrap();
-        let message = refused(&request(&file));
+        let message = refused_by(&pool, &request(&file));
         for part in both {
             assert!(message.contains(part), "{part} missing in {message}");
         }

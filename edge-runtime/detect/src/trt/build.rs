@@ -419,10 +419,10 @@ fn read_aside(output: Option<impl Read + Send + 'static>) -> io::Result<Receiver
     let read = move || {
         let Some(output) = output else { return };
         let mut output = BufReader::new(output);
-        let mut text = String::new();
-        while let Ok(1..) = output.by_ref().take(MAX_LINE).read_line(&mut text) {
-            // Native libraries may write there too.
-            if let Ok(line) = serde_json::from_str(text.trim())
+        let mut text = Vec::new();
+        while let Ok(1..) = output.by_ref().take(MAX_LINE).read_until(b'\n', &mut text) {
+            // Native libraries may write there too, also bytes that are no text.
+            if let Ok(line) = serde_json::from_slice(&text)
                 && sender.send(line).is_err()
             {
                 return;
@@ -523,7 +523,7 @@ mod tests {
 
     #[test]
     fn words_of_native_libraries_do_not_hide_the_end() {
-        let script = "echo cuda says hello; echo '\"built\"'";
+        let script = "printf 'cuda says \\377\\n'; echo '\"built\"'";
         assert_eq!(child(script, true), Ok(()));
     }
 
