@@ -3,15 +3,16 @@
 //! - A candidate is loaded by a child process first ([`first_load`](super::first_load)).
 //! - Each change has a thread, which ends with the last pipeline of its model.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use watchkeeper_detect::BackendChoice;
-use watchkeeper_detect::change::{ChangeHost, ChangeTask};
+use watchkeeper_detect::change::{ChangeHost, ChangeReporter, ChangeTask};
+use watchkeeper_detect::{BackendChoice, ChangeReport};
 use watchkeeper_models::Zoo;
 
 use super::change_events::ChangeEvents;
+use super::fastest::Fastest;
 use super::first_load::FirstLoads;
 use super::settings::ModelSettings;
 use crate::thread::Thread;
@@ -20,7 +21,7 @@ use crate::thread::Thread;
 pub struct BackendChanges {
     first_loads: Arc<FirstLoads>,
     settings: ModelSettings,
-    events: Arc<ChangeEvents>,
+    reporter: Arc<Reporter>,
     threads: Mutex<Vec<Thread>>,
 }
 
@@ -33,9 +34,18 @@ impl BackendChanges {
         Self {
             first_loads,
             settings,
-            events: Arc::new(events),
+            reporter: Arc::new(Reporter {
+                events,
+                fastest: OnceLock::new(),
+            }),
             threads: Mutex::default(),
         }
+    }
+
+    /// Has results of changes kept with the measurements.
+    pub(super) fn keep_results(&self, fastest: Arc<Fastest>) {
+        // Set once, when the models are made.
+        self.reporter.fastest.set(fastest).ok();
     }
 
     /// Waits at most `timeout` for the ends of all changes, whose models must be closed before.
@@ -47,11 +57,34 @@ impl BackendChanges {
     }
 }
 
+/// Reports changes as events, and keeps their results.
+struct Reporter {
+    events: ChangeEvents,
+    fastest: OnceLock<Arc<Fastest>>,
+}
+
+impl ChangeReporter for Reporter {
+    fn report(&self, report: &ChangeReport) {
+        if let Some(fastest) = self.fastest.get() {
+            fastest.note_change(report);
+        }
+        self.events.report(report);
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.events.is_stopping()
+    }
+
+    fn lower_priority(&self) {
+        self.events.lower_priority();
+    }
+}
+
 impl ChangeHost for BackendChanges {
     fn spawn(&self, task: ChangeTask) {
-        let events = Arc::clone(&self.events);
+        let reporter = Arc::clone(&self.reporter);
         let name = format!("change-{}", task.model());
-        let spawned = Thread::spawn(name, move || task.run(&*events));
+        let spawned = Thread::spawn(name, move || task.run(&*reporter));
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         match spawned {

@@ -4,7 +4,8 @@
 //! - The daemon loads only files that a child process has loaded before ([`first_load`]). The
 //!   exception is TensorRT, which reads files in its own processes.
 //! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
-//!   ([`backend_changes`]). It never changes to one that was measured as slower ([`fastest`]).
+//!   ([`backend_changes`]). It never changes to one that was measured as slower, and begins with
+//!   one that was faster and took over before ([`fastest`]).
 //!   Commands begin with the fastest one.
 //!
 //! [`backend_changes`]: super::backend_changes
@@ -38,7 +39,7 @@ pub struct Models {
     /// Absent if a crash costs only this process: files and libraries are opened in it.
     first_loads: Option<Arc<FirstLoads>>,
     /// Absent if the back end is not chosen by measurements.
-    fastest: Option<Fastest>,
+    fastest: Option<Arc<Fastest>>,
     /// Absent where back ends stay.
     changes: Option<Arc<BackendChanges>>,
 }
@@ -118,7 +119,10 @@ impl Models {
         let may_be_ort = [BackendChoice::Auto, BackendChoice::Ort];
         let is_measured = may_be_ort.contains(&self.settings.backend());
         let child = self.child().filter(|_| is_measured).cloned();
-        self.fastest = child.map(|child| Fastest::spawn(self.settings.clone(), child));
+        self.fastest = child.map(|child| Arc::new(Fastest::spawn(self.settings.clone(), child)));
+        if let Some((changes, fastest)) = self.changes.as_ref().zip(self.fastest.as_ref()) {
+            changes.keep_results(Arc::clone(fastest));
+        }
         self
     }
 
@@ -185,7 +189,9 @@ impl Models {
     }
 
     fn measured(&self) -> Vec<MeasuredModel> {
-        self.fastest.as_ref().map_or_else(Vec::new, Fastest::list)
+        self.fastest
+            .as_ref()
+            .map_or_else(Vec::new, |fastest| fastest.list())
     }
 
     /// Whether opening the model has it checked first, which may take minutes.

@@ -8,12 +8,13 @@
 //! - One model is measured at a time. At most [`MAX_WAITING`] wait; the next opening of any other
 //!   asks again.
 //! - A model that can't be measured is not asked for again before the next start.
+//! - Where ONNX Runtime is faster and once took over from rten, it serves from the next opening on.
 //! - Not here: the measurement itself ([`bench`](super::bench)), and TensorRT, which is not
 //!   measured: its engine is built in the background.
 
 mod records;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::backend::{BackendBench, MeasuredModel, ModelBench};
-use watchkeeper_detect::{BackendChoice, OpenRequest};
+use watchkeeper_detect::{BackendChoice, ChangeReport, ChangeState, OpenRequest};
 use watchkeeper_models::Sha256Sum;
 
 use self::records::{Measurement, Records};
@@ -74,6 +75,10 @@ struct Shared {
     this_box: MeasuredBox,
     /// Models that wait, are measured, or could not be measured.
     asked: Mutex<BTreeSet<Key>>,
+    /// Networks by the name under which they were opened last.
+    opened: Mutex<BTreeMap<String, Key>>,
+    /// Networks that ONNX Runtime took over in this run.
+    agreed: Mutex<BTreeSet<Key>>,
 }
 
 /// The processor, and this build of the program with the back ends in it.
@@ -110,6 +115,8 @@ impl Fastest {
             settings,
             child,
             asked: Mutex::default(),
+            opened: Mutex::default(),
+            agreed: Mutex::default(),
         });
         let worker = Arc::clone(&shared);
         // It ends with the daemon, or when the last sender is dropped.
@@ -133,7 +140,7 @@ impl Fastest {
 
     /// Applies the measurement of the network with this checksum to `request`, once there is one.
     /// ONNX Runtime runs with the measured number of threads. It is not a candidate where the back
-    /// end is `auto` and rten is faster.
+    /// end is `auto` and rten is faster, and begins where it is faster and has agreed.
     pub(super) fn apply(&self, sum: &Sha256Sum, request: &mut OpenRequest) {
         let key = self.shared.key(sum);
         let Some(measured) = key.and_then(|key| self.shared.records.use_for_opening(&key)) else {
@@ -144,6 +151,28 @@ impl Fastest {
             request.candidates.retain(|to| *to != BackendChoice::Ort);
         }
         request.ort.measured_threads = measured.ort_threads;
+        let is_faster = measured.model.fastest == BackendChoice::Ort.name();
+        // An engine of TensorRT must not be built before the first frame.
+        request.at_once &= !(is_faster && measured.has_ort_agreed && request.trt.is_none());
+    }
+
+    /// Keeps the result of a change to ONNX Runtime for the next openings.
+    pub(super) fn note_change(&self, report: &ChangeReport) {
+        let has_agreed = match report.state {
+            ChangeState::Swapped => true,
+            ChangeState::Reverted { .. } | ChangeState::Refused { .. } => false,
+            _ => return,
+        };
+        let key = self.shared.opened.lock().get(&report.model).cloned();
+        let Some(key) = key.filter(|_| report.to == BackendChoice::Ort.name()) else {
+            return;
+        };
+        let mut agreed = self.shared.agreed.lock();
+        match has_agreed {
+            true => agreed.insert(key.clone()),
+            false => agreed.remove(&key),
+        };
+        self.shared.records.set_agreement(&key, has_agreed);
     }
 
     /// Has a model measured that was opened and is not measured yet.
@@ -151,6 +180,9 @@ impl Fastest {
         let Some(key) = self.shared.key(sum) else {
             return;
         };
+        let mut opened = self.shared.opened.lock();
+        opened.insert(model.to_owned(), key.clone());
+        drop(opened);
         if self.shared.records.get(&key).is_some() || !self.shared.asked.lock().insert(key.clone())
         {
             return;
@@ -217,7 +249,7 @@ impl Shared {
                 return;
             }
         };
-        let Some(record) = decide(model, &bench.backends) else {
+        let Some(mut record) = decide(model, &bench.backends) else {
             tracing::info!(
                 model,
                 "fewer than two back ends ran the model; they keep their order"
@@ -230,7 +262,10 @@ impl Shared {
             infer_ms = ?record.model.infer_ms,
             "rten and ONNX Runtime measured; applies from the next opening"
         );
+        let agreed = self.agreed.lock();
+        record.has_ort_agreed = agreed.contains(&wanted.key);
         self.records.put(&wanted.key, &self.stamp(), record);
+        drop(agreed);
         self.asked.lock().remove(&wanted.key);
     }
 }
@@ -258,6 +293,7 @@ fn decide(model: &str, measured: &[BackendBench]) -> Option<Measurement> {
                 .collect(),
         },
         ort_threads: ort.and_then(|bench| NonZeroUsize::new(bench.threads?)),
+        has_ort_agreed: false,
     })
 }
 

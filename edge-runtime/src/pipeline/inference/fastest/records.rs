@@ -34,6 +34,9 @@ pub(in crate::pipeline::inference) struct Measurement {
     /// Threads that the network had on ONNX Runtime.
     #[serde(default)]
     pub(super) ort_threads: Option<NonZeroUsize>,
+    /// Whether ONNX Runtime took over from rten on this box, and served on.
+    #[serde(default)]
+    pub(super) has_ort_agreed: bool,
 }
 
 /// The measurements of this box.
@@ -67,6 +70,16 @@ impl Records {
         }
     }
 
+    /// Keeps whether ONNX Runtime may serve a measured network from the start.
+    pub(super) fn set_agreement(&self, key: &Key, has_ort_agreed: bool) {
+        if let Ok(mut kept) = self.0.read::<Kept>(key)
+            && kept.measured.has_ort_agreed != has_ort_agreed
+        {
+            kept.measured.has_ort_agreed = has_ort_agreed;
+            self.put(key, &kept.stamp, kept.measured);
+        }
+    }
+
     /// Lists the measurements under `stamp`, by model. Of a model whose file was replaced, only the
     /// one that was measured or applied last counts.
     pub(super) fn list(&self, stamp: &str) -> Vec<MeasuredModel> {
@@ -96,6 +109,7 @@ mod tests {
                 infer_ms,
             },
             ort_threads: NonZeroUsize::new(2),
+            has_ort_agreed: false,
         }
     }
 

@@ -94,7 +94,19 @@ impl Site {
             settings: self.settings(),
             child: self.child(),
             asked: Mutex::default(),
+            opened: Mutex::default(),
+            agreed: Mutex::default(),
         }
+    }
+
+    fn fastest(&self) -> (Fastest, Receiver<Wanted>) {
+        let (wanted, queue) = sync_channel(1);
+        let fastest = Fastest {
+            shared: Arc::new(self.shared()),
+            wanted,
+            thread: None,
+        };
+        (fastest, queue)
     }
 
     fn child(&self) -> ChildProgram {
@@ -102,13 +114,14 @@ impl Site {
     }
 }
 
-fn answer() -> String {
+/// A measurement in which ONNX Runtime and rten ran for these milliseconds.
+fn answer([ort, rten]: [f64; 2]) -> String {
     let bench = ModelBench {
         model: "m".to_owned(),
         input: [8, 8],
         picture: [16, 16],
         warm_up_runs: 3,
-        backends: vec![bench("ort", 9.0, 5), bench("rten", 7.0, 5)],
+        backends: vec![bench("ort", ort, 5), bench("rten", rten, 5)],
     };
     format!(
         "echo cuda says hello; echo '{}'",
@@ -118,7 +131,7 @@ fn answer() -> String {
 
 #[test]
 fn measured_model_keeps_its_choice_until_the_library_changes() {
-    let site = Site::new(&answer());
+    let site = Site::new(&answer([9.0, 7.0]));
     let shared = site.shared();
     let sum = Sha256Sum::of(b"network");
     let key = shared.key(&sum).unwrap();
@@ -127,12 +140,7 @@ fn measured_model_keeps_its_choice_until_the_library_changes() {
         key,
         since: Instant::now(),
     });
-    let (wanted, _queue) = sync_channel(1);
-    let fastest = Fastest {
-        shared: Arc::new(site.shared()),
-        wanted,
-        thread: None,
-    };
+    let (fastest, _queue) = site.fastest();
     let applied = |sum: &Sha256Sum| {
         let mut request = site.settings().request("m");
         fastest.apply(sum, &mut request);
@@ -176,12 +184,7 @@ fn failed_measurement_leaves_the_usual_order() {
 #[test]
 fn full_queue_forgets_the_model_so_that_it_is_asked_for_again() {
     let site = Site::new("exit 1");
-    let (wanted, queue) = sync_channel(1);
-    let fastest = Fastest {
-        shared: Arc::new(site.shared()),
-        wanted,
-        thread: None,
-    };
+    let (fastest, queue) = site.fastest();
     let [first, second] = [b"first".as_slice(), b"second"].map(Sha256Sum::of);
     fastest.want("first", &first);
     fastest.want("first", &first);
@@ -190,4 +193,38 @@ fn full_queue_forgets_the_model_so_that_it_is_asked_for_again() {
     assert!(queue.try_recv().is_err());
     fastest.want("second", &second);
     assert_eq!(queue.try_recv().unwrap().model, "second");
+}
+
+#[test]
+fn back_end_that_took_over_begins_after_a_restart() {
+    let change = |state| ChangeReport {
+        model: "m".to_owned(),
+        from: BackendChoice::Rten.name(),
+        to: BackendChoice::Ort.name(),
+        state,
+    };
+    let why = || "it failed".to_owned();
+    let sum = Sha256Sum::of(b"network");
+    for is_measured_first in [true, false] {
+        let site = Site::new(&answer([5.0, 7.0]));
+        let (fastest, queue) = site.fastest();
+        fastest.want("m", &sum);
+        let wanted = queue.try_recv().unwrap();
+        if is_measured_first {
+            fastest.shared.measure(&wanted);
+        }
+        fastest.note_change(&change(ChangeState::Swapped));
+        if !is_measured_first {
+            fastest.shared.measure(&wanted);
+        }
+        let begins_with_rten = || {
+            let mut request = site.settings().at_once().request("m");
+            request.trt = None;
+            site.fastest().0.apply(&sum, &mut request);
+            request.at_once
+        };
+        assert!(!begins_with_rten());
+        fastest.note_change(&change(ChangeState::Reverted { why: why() }));
+        assert!(begins_with_rten());
+    }
 }
