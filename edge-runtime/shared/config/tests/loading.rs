@@ -11,6 +11,7 @@ use watchkeeper_config::{
     AuditConfig, BrokerLayers, ChannelKind, Config, ConfigError, Findings, LoadRequest, LookedAt,
     Origin, SecretSource, effective, load,
 };
+use watchkeeper_contract::pipeline::Priority;
 use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_contract::rule::Severity;
 
@@ -355,6 +356,22 @@ fn bad_source_is_left_out_with_its_pipeline() {
         keys,
         ["sources.bad.pace", "sources.none.uri", "pipelines.a.source"]
     );
+}
+
+#[test]
+fn wrong_name_or_priority_leaves_the_camera_watched() {
+    let case = Case::new(
+        "[sources.s]\nuri = \"demo:\"\nname = \"\"\n[pipelines.p]\nsource = \"s\"\nworkflow = { version = \"1.0\" }\n\
+         name = 7\npriority = \"urgent\"\n",
+    );
+    let config = case.load().unwrap();
+    let keys: Vec<&str> = config.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        ["sources.s.name", "pipelines.p.name", "pipelines.p.priority"]
+    );
+    assert_eq!(config.sources[0].name, None);
+    assert_eq!(config.pipelines[0].priority, Priority::Normal);
 }
 
 #[test]

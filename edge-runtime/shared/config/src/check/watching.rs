@@ -1,4 +1,5 @@
-//! Checks the sections `[sources.NAME]` and `[pipelines.NAME]`: an error in one leaves it out.
+//! Checks the sections `[sources.NAME]` and `[pipelines.NAME]`: an error in one leaves it out, unless
+//! it is in a key that does not change what is watched.
 
 use serde_json::{Map, Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
@@ -10,6 +11,14 @@ use super::values::{Values, is_spoilt, missing, origin};
 use crate::address::Address;
 use crate::config::{PipelineDraft, SkippedSections};
 use crate::error::{ConfigError, Origin};
+
+/// Keys that do not change what is watched: an error leaves their default.
+const LABELS: [&str; 2] = ["name", "priority"];
+
+/// Whether the removed value is that of one of [`LABELS`].
+fn is_label(fault: &Fault) -> bool {
+    matches!(&fault.keys[..], [key] if LABELS.contains(&key.as_str()))
+}
 
 pub(super) fn sources(
     values: &Values<'_>,
@@ -32,8 +41,10 @@ pub(super) fn sources(
         // Of the section, not of the specification: a deployment by hand can't change it.
         fields.retain(|field, _| !field.starts_with("privacy."));
         fields.insert("id".to_owned(), json!(name));
-        let before = warnings.len();
-        let Some(mut spec) = read_source(values, &section, fields, warnings) else {
+        let mut before = warnings.len();
+        let (spec, labels) = read_source(values, &section, fields, warnings);
+        before += labels;
+        let Some(mut spec) = spec else {
             continue;
         };
         if spec.uri.is_empty() {
@@ -52,15 +63,16 @@ pub(super) fn sources(
     sources
 }
 
-/// Reads a source as far as possible.
+/// Reads a source as far as possible. Returns the number of errors in [`LABELS`] too.
 fn read_source(
     values: &Values<'_>,
     section: &str,
     fields: Map<String, Value>,
     warnings: &mut Vec<ConfigError>,
-) -> Option<SourceSpec> {
+) -> (Option<SourceSpec>, usize) {
     let mut faults = Vec::new();
     let spec = lenient::read(fields, &mut faults);
+    let labels = faults.iter().filter(|fault| is_label(fault)).count();
     for fault in faults {
         let keys: Vec<&str> = fault.keys.iter().map(String::as_str).collect();
         let key = format!("{section}.{}", keys.join("."));
@@ -71,7 +83,7 @@ fn read_source(
         refused.allowed = refused.allowed.or(form);
         warnings.push(refused);
     }
-    spec
+    (spec, labels)
 }
 
 /// The form of a value whose kind the declarations leave open.
@@ -126,9 +138,11 @@ pub(super) fn pipelines(
 ) -> Vec<PipelineSpec> {
     let mut pipelines = Vec::new();
     for name in values.names("pipelines") {
-        let before = warnings.len();
+        let mut before = warnings.len();
         let is_good = !is_spoilt(&format!("pipelines.{name}"), warnings);
-        let Some(draft) = pipeline(values, name, sources, warnings, skipped) else {
+        let (draft, labels) = pipeline(values, name, sources, warnings, skipped);
+        before += labels;
+        let Some(draft) = draft else {
             continue;
         };
         if is_good && warnings.len() == before {
@@ -140,14 +154,14 @@ pub(super) fn pipelines(
     pipelines
 }
 
-/// Reads a pipeline as far as possible.
+/// Reads a pipeline as far as possible. Returns the number of errors in [`LABELS`] too.
 fn pipeline(
     values: &Values<'_>,
     name: &str,
     sources: &[SourceSpec],
     warnings: &mut Vec<ConfigError>,
     skipped: &mut SkippedSections,
-) -> Option<PipelineDraft> {
+) -> (Option<PipelineDraft>, usize) {
     let section = format!("pipelines.{name}");
     let mut fields = values.section(&section);
     add_placeholders(&mut fields, &section, warnings);
@@ -162,7 +176,7 @@ fn pipeline(
     }
     fields.insert("id".to_owned(), json!(name));
     let mut report = |below: &str, fault: Fault| {
-        skipped.has_unread = true;
+        skipped.has_unread |= !(below.is_empty() && is_label(&fault));
         let parts = [section.as_str(), below, fault.path.as_str()];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let key = parts.collect::<Vec<_>>().join(".");
@@ -172,8 +186,10 @@ fn pipeline(
     let rules = retain_good_rules(&mut fields, &mut report);
     let mut faults = Vec::new();
     let spec = lenient::read(fields, &mut faults);
+    let labels = faults.iter().filter(|fault| is_label(fault)).count();
     faults.into_iter().for_each(|fault| report("", fault));
-    Some(PipelineDraft { spec: spec?, rules })
+    let draft = spec.map(|spec| PipelineDraft { spec, rules });
+    (draft, labels)
 }
 
 /// Takes the place of a value below the section, and the error in it.
