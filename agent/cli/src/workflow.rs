@@ -12,7 +12,8 @@ use watchkeeper_config::bounded;
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
 use watchkeeper_engine::workflow::replay::{self, Recording};
 use watchkeeper_engine::workflow::{
-    Takes, catalogue, compile, details, nearest_block, takes, validate, why_unsupported,
+    AcceptedForm, accepted_forms, catalogue, compile, details, nearest_block, validate,
+    why_unsupported,
 };
 
 use super::args::Global;
@@ -254,11 +255,11 @@ fn describe_block(block: &BlockDetails, out: &Output) {
 /// Describes the values that a property of this schema accepts.
 fn accepted_values(schema: &serde_json::Value) -> String {
     let word = |way| match way {
-        Takes::Selector(kinds) => format!("a selector of {}", kinds.join(", ")),
-        Takes::OneOf(choices) => choices.join(", "),
-        Takes::Literal(said) => said,
+        AcceptedForm::Selector(kinds) => format!("a selector of {}", kinds.join(", ")),
+        AcceptedForm::OneOf(choices) => choices.join(", "),
+        AcceptedForm::Literal(said) => said,
     };
-    let words: Vec<String> = takes(schema).into_iter().map(word).collect();
+    let words: Vec<String> = accepted_forms(schema).into_iter().map(word).collect();
     words.join(" or ")
 }
 

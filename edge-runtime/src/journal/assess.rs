@@ -103,7 +103,7 @@ impl Journal {
             .and_then(|rule| Some(&rule.decide.as_ref()?.chain));
         let read = chain.into_iter().flatten().cloned();
         let mut names: Vec<String> = read.filter(|name| READINGS.contains(&&**name)).collect();
-        let given = self.writer()?.reviews.given(event.id).cloned();
+        let given = self.writer()?.reviews.assessments(event.id).cloned();
         let opinion = given.and_then(|given| given.opinion);
         let opinion = opinion.map_or(Ok(None), |seq| self.event(EventSeq(seq)))?;
         if let Some(Assessor::Chain(details)) =
@@ -116,7 +116,7 @@ impl Journal {
 
     fn has_answer(&self, id: EventId) -> Result<bool, JournalError> {
         let writer = self.writer()?;
-        let given = writer.reviews.given(id);
+        let given = writer.reviews.assessments(id);
         Ok(given.is_some_and(|given| given.person.is_some()))
     }
 
@@ -124,7 +124,7 @@ impl Journal {
     fn existing(&self, id: EventId, new: &Assessment) -> Result<Option<Event>, JournalError> {
         let found = {
             let writer = self.writer()?;
-            let given = writer.reviews.given(id);
+            let given = writer.reviews.assessments(id);
             given.and_then(|given| match &new.by {
                 Assessor::Person(_) => given
                     .person
@@ -147,7 +147,7 @@ impl Journal {
     ) -> Result<Event, JournalError> {
         let (first, person) = {
             let reviews = &self.writer()?.reviews;
-            let given = reviews.given(named.id);
+            let given = reviews.assessments(named.id);
             let person = given.and_then(|given| given.person.as_ref());
             (reviews.first(named.id), person.map(|person| person.seq))
         };
@@ -229,7 +229,7 @@ impl Journal {
                 let writer = self.writer()?;
                 writer
                     .reviews
-                    .given(event.id)
+                    .assessments(event.id)
                     .and_then(|given| given.opinion)
             };
             let opinion = opinion.map_or(Ok(None), |seq| self.event(EventSeq(seq)))?;

@@ -129,7 +129,7 @@ struct Waiting {
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PersonGiven {
+pub(super) struct PersonAnswer {
     /// Number of its record.
     pub(super) seq: u64,
     answer: AssessmentAnswer,
@@ -137,7 +137,7 @@ pub(super) struct PersonGiven {
     fields: BTreeMap<String, String>,
 }
 
-impl PersonGiven {
+impl PersonAnswer {
     fn of(seq: u64, given: &Assessment) -> Self {
         Self {
             seq,
@@ -155,18 +155,18 @@ impl PersonGiven {
 
 /// Assessments of one event.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Given {
+pub(super) struct Assessments {
     /// Number of the record of its second opinion, or of the result of its chain.
     pub(super) opinion: Option<u64>,
     /// The last answer of a person.
-    pub(super) person: Option<PersonGiven>,
+    pub(super) person: Option<PersonAnswer>,
 }
 
 /// Index of the events that wait for a person, and of the given assessments.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     waiting: BTreeMap<EventId, Waiting>,
-    given: BTreeMap<EventId, Given>,
+    given: BTreeMap<EventId, Assessments>,
     /// First records of events with channels in `on_act`.
     first: BTreeMap<EventId, u64>,
     /// Events that notified these channels, with their latest record: the entry must outlive it.
@@ -215,7 +215,7 @@ impl Reviews {
         let entry = self.given.entry(id).or_default();
         let is_settled = match &given.by {
             Assessor::Person(_) => {
-                entry.person = Some(PersonGiven::of(seq, given));
+                entry.person = Some(PersonAnswer::of(seq, given));
                 true
             }
             Assessor::SecondOpinion(_) | Assessor::Chain(_) => {
@@ -285,7 +285,9 @@ impl Reviews {
     /// has not decided before the box.
     pub(super) fn may_notify(&self, id: EventId, phase: Phase) -> bool {
         let is_of_box = matches!(phase, Phase::Update | Phase::End);
-        let is_decided = self.given(id).is_some_and(|given| given.person.is_some());
+        let is_decided = self
+            .assessments(id)
+            .is_some_and(|given| given.person.is_some());
         !(self.notified.contains_key(&id) || (is_of_box && is_decided))
     }
 
@@ -295,7 +297,7 @@ impl Reviews {
     }
 
     /// Assessments of an event that are in the journal.
-    pub(super) fn given(&self, id: EventId) -> Option<&Given> {
+    pub(super) fn assessments(&self, id: EventId) -> Option<&Assessments> {
         self.given.get(&id)
     }
 }

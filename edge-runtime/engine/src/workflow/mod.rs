@@ -40,7 +40,7 @@ pub use catalogue::entries::{
     FamilyState, UnsupportedFamily, catalogue, details, families, missing, models_of_block,
     nearest_block, unsupported_families, why_unsupported,
 };
-pub use catalogue::property_schema::{Takes, takes};
+pub use catalogue::property_schema::{AcceptedForm, accepted_forms};
 pub use catalogue::sinks_and_secrets::{
     DESTINATION, INPUT, STEP, is_selector, is_sink, masked, secret_inputs,
 };

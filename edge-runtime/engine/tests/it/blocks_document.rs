@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use watchkeeper_engine::workflow::{
-    FamilyState, Takes, catalogue, details, families, missing, takes, unsupported_families,
+    AcceptedForm, FamilyState, accepted_forms, catalogue, details, families, missing,
+    unsupported_families,
 };
 
 const HEAD: &str = "# Blocks
@@ -162,14 +163,14 @@ fn section(name: &str, versions: &[&str]) -> String {
 /// The values of a property, from its schema.
 fn value(schema: &Value) -> String {
     let word = |way| match way {
-        Takes::Selector(kinds) => format!("*{}*", escaped(&kinds.join(", "))),
-        Takes::OneOf(choices) => {
+        AcceptedForm::Selector(kinds) => format!("*{}*", escaped(&kinds.join(", "))),
+        AcceptedForm::OneOf(choices) => {
             let choices: Vec<String> = choices.iter().map(|c| format!("`{c}`")).collect();
             choices.join(", ")
         }
-        Takes::Literal(said) => said,
+        AcceptedForm::Literal(said) => said,
     };
-    let words: Vec<String> = takes(schema).into_iter().map(word).collect();
+    let words: Vec<String> = accepted_forms(schema).into_iter().map(word).collect();
     words.join(" or ")
 }
 

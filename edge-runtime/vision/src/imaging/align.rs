@@ -16,44 +16,44 @@ const REFINEMENTS: usize = 3;
 
 /// The homography from the first points to the second with the most inliers, which lie within
 /// `within` pixels; `None` with fewer than four inliers.
-pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
+pub fn estimate_homography(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
     if pairs.len() < 4 {
         return None;
     }
-    let agreeing = |way: &Perspective| -> Vec<(Point, Point)> {
+    let agreeing = |homography: &Perspective| -> Vec<(Point, Point)> {
         let agrees = |(p, q): &&(Point, Point)| {
-            let there = way.apply(*p);
-            (there.x - q.x).hypot(there.y - q.y) <= within
+            let projected = homography.apply(*p);
+            (projected.x - q.x).hypot(projected.y - q.y) <= within
         };
         pairs.iter().filter(agrees).copied().collect()
     };
-    let mut dice = fastrand::Rng::with_seed(SEED);
+    let mut rng = fastrand::Rng::with_seed(SEED);
     let (mut best, mut tries, mut needed) = (Vec::new(), 0, MAX_TRIES);
     while tries < needed {
         tries += 1;
-        let chosen = dice.choose_multiple(pairs.iter(), 4);
+        let chosen = rng.choose_multiple(pairs.iter(), 4);
         let [a, b, c, d] = chosen.as_slice() else {
             return None;
         };
         let from = [a.0, b.0, c.0, d.0];
-        let Some(way) = Perspective::between(&from, &[a.1, b.1, c.1, d.1]) else {
+        let Some(homography) = Perspective::between(&from, &[a.1, b.1, c.1, d.1]) else {
             continue;
         };
-        let found = agreeing(&way);
+        let found = agreeing(&homography);
         if found.len() > best.len() {
             best = found;
             needed = tries_for(best.len(), pairs.len()).min(MAX_TRIES);
         }
     }
-    let mut way = Perspective::fitting(&best)?;
+    let mut homography = Perspective::fitting(&best)?;
     for _ in 0..REFINEMENTS {
-        let found = agreeing(&way);
+        let found = agreeing(&homography);
         if found.len() < best.len() {
             break;
         }
-        way = Perspective::fitting(&found)?;
+        homography = Perspective::fitting(&found)?;
     }
-    Some(way)
+    Some(homography)
 }
 
 /// Number of samples needed for [`CONFIDENCE`], with `good` inliers of `all` pairs.
@@ -85,20 +85,20 @@ mod tests {
     }
 
     #[test]
-    fn the_way_is_found_although_many_points_are_wrong() {
+    fn homography_is_found_among_as_many_outliers() {
         for wrong in [0, 20, 40] {
-            let there = way(&pairs(wrong), 1.0)
+            let projected = estimate_homography(&pairs(wrong), 1.0)
                 .unwrap()
                 .apply(Point::new(100.0, 50.0));
-            assert!((there.x - 130.0).abs() < 0.2, "{wrong}: {there:?}");
-            assert!((there.y - 47.0).abs() < 0.2, "{wrong}: {there:?}");
+            assert!((projected.x - 130.0).abs() < 0.2, "{wrong}: {projected:?}");
+            assert!((projected.y - 47.0).abs() < 0.2, "{wrong}: {projected:?}");
         }
     }
 
     #[test]
-    fn three_points_and_points_that_all_went_elsewhere_make_no_way() {
-        assert!(way(&pairs(0)[..3], 1.0).is_none());
+    fn three_or_equal_points_have_no_homography() {
+        assert!(estimate_homography(&pairs(0)[..3], 1.0).is_none());
         let same = vec![(Point::new(1.0, 1.0), Point::new(2.0, 2.0)); 10];
-        assert!(way(&same, 1.0).is_none());
+        assert!(estimate_homography(&same, 1.0).is_none());
     }
 }

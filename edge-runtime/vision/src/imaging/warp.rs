@@ -290,10 +290,10 @@ mod tests {
     fn corners_go_where_they_should_and_come_back() {
         let from = corners([(10.0, 90.0), (20.0, 5.0), (80.0, 10.0), (95.0, 99.0)]);
         let to = corners([(0.0, 99.0), (0.0, 0.0), (99.0, 0.0), (99.0, 99.0)]);
-        let way = Perspective::between(&from, &to).unwrap();
-        let back = way.inverse().unwrap();
+        let homography = Perspective::between(&from, &to).unwrap();
+        let back = homography.inverse().unwrap();
         for (p, q) in from.iter().zip(&to) {
-            let there = way.apply(*p);
+            let there = homography.apply(*p);
             assert!(
                 (there.x - q.x).abs() < 1e-6 && (there.y - q.y).abs() < 1e-6,
                 "{there:?}"
@@ -317,12 +317,12 @@ mod tests {
     fn many_inexact_points_give_their_transformation() {
         let from = corners([(0.0, 0.0), (100.0, 0.0), (100.0, 100.0), (0.0, 100.0)]);
         let to = corners([(10.0, 5.0), (90.0, 20.0), (110.0, 120.0), (-5.0, 90.0)]);
-        let way = Perspective::between(&from, &to).unwrap();
+        let homography = Perspective::between(&from, &to).unwrap();
         let pairs: Vec<(Point, Point)> = (0_u32..100)
             .map(|i| {
                 let p = Point::new(f64::from(i % 10) * 11.0, f64::from(i / 10) * 11.0);
                 let off = if i % 2 == 0 { 0.2 } else { -0.2 };
-                let q = way.apply(p);
+                let q = homography.apply(p);
                 (p, Point::new(q.x + off, q.y - off))
             })
             .collect();
@@ -331,7 +331,7 @@ mod tests {
             let there = fitted.apply(*p);
             assert!((there.x - q.x).hypot(there.y - q.y) < 0.3, "{there:?}");
         }
-        let moved = way.then(&Perspective::moved(7.0, -2.0));
+        let moved = homography.then(&Perspective::moved(7.0, -2.0));
         let there = moved.apply(from[2]);
         assert!((there.x - 117.0).abs() < 1e-9 && (there.y - 118.0).abs() < 1e-9);
         let line: Vec<(Point, Point)> = pairs[..10].to_vec();
@@ -346,8 +346,8 @@ mod tests {
             data: vec![255; 12],
         };
         let square = corners([(0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]);
-        let way = Perspective::between(&square, &square).unwrap();
-        let seen = way.warp(&white, [4, 2]);
+        let homography = Perspective::between(&square, &square).unwrap();
+        let seen = homography.warp(&white, [4, 2]);
         assert_eq!(seen.data[..6], [255; 6]);
         assert_eq!(seen.data[6..12], [0; 6]);
     }

@@ -97,11 +97,11 @@ fn corners(chain: &[(i64, i64)]) -> Vec<(i64, i64)> {
     if n < 3 {
         return chain.to_vec();
     }
-    let way = |a: (i64, i64), b: (i64, i64)| (b.0 - a.0, b.1 - a.1);
+    let step = |a: (i64, i64), b: (i64, i64)| (b.0 - a.0, b.1 - a.1);
     (0..n)
         .filter(|i| {
             let (before, here, after) = (chain[(i + n - 1) % n], chain[*i], chain[(i + 1) % n]);
-            way(before, here) != way(here, after)
+            step(before, here) != step(here, after)
         })
         .map(|i| chain[i])
         .collect()

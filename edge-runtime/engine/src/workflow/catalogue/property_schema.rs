@@ -1,12 +1,12 @@
-//! The ways in which a property can be given, read from its JSON Schema.
+//! The forms in which a property is accepted, read from its JSON Schema.
 //!
 //! The command line and docs/ref/blocks.md describe properties with it.
 
 use serde_json::Value as Json;
 
-/// One way in which a property can be given.
+/// One form in which a property is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Takes {
+pub enum AcceptedForm {
     /// A selector of one of these kinds.
     Selector(Vec<String>),
     /// One of these values, written as JSON.
@@ -15,21 +15,21 @@ pub enum Takes {
     Literal(String),
 }
 
-/// Returns the ways to give the property with this schema, in the schema's order.
-pub fn takes(schema: &Json) -> Vec<Takes> {
+/// Returns the accepted forms of the property with this schema, in the schema's order.
+pub fn accepted_forms(schema: &Json) -> Vec<AcceptedForm> {
     match schema["anyOf"].as_array() {
-        Some(any) => any.iter().filter_map(way).collect(),
-        None => way(schema).into_iter().collect(),
+        Some(any) => any.iter().filter_map(form_of).collect(),
+        None => form_of(schema).into_iter().collect(),
     }
 }
 
-fn way(schema: &Json) -> Option<Takes> {
+fn form_of(schema: &Json) -> Option<AcceptedForm> {
     if let Some(kinds) = schema["kinds"].as_array() {
         let kinds = kinds.iter().filter_map(Json::as_str);
-        return Some(Takes::Selector(kinds.map(str::to_owned).collect()));
+        return Some(AcceptedForm::Selector(kinds.map(str::to_owned).collect()));
     }
     if let Some(choices) = schema["enum"].as_array() {
-        return Some(Takes::OneOf(
+        return Some(AcceptedForm::OneOf(
             choices.iter().map(ToString::to_string).collect(),
         ));
     }
@@ -43,7 +43,7 @@ fn way(schema: &Json) -> Option<Takes> {
         (None, None) => String::new(),
     };
     let format = schema["format"].as_str().map(|f| format!(" ({f})"));
-    Some(Takes::Literal(format!(
+    Some(AcceptedForm::Literal(format!(
         "{type}{range}{}",
         format.unwrap_or_default()
     )))
@@ -60,21 +60,21 @@ mod tests {
     #[test]
     fn schemas_map_to_bounds_values_and_selectors() {
         let schema = json!({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"kinds": ["float"], "type": "string"}, {"enum": ["a", null]}]});
-        let told = [
-            Takes::Literal("number 0 to 1".to_owned()),
-            Takes::Selector(vec!["float".to_owned()]),
-            Takes::OneOf(vec!["\"a\"".to_owned(), "null".to_owned()]),
+        let forms = [
+            AcceptedForm::Literal("number 0 to 1".to_owned()),
+            AcceptedForm::Selector(vec!["float".to_owned()]),
+            AcceptedForm::OneOf(vec!["\"a\"".to_owned(), "null".to_owned()]),
         ];
-        assert_eq!(takes(&schema), told);
+        assert_eq!(accepted_forms(&schema), forms);
     }
 
     #[test]
-    fn every_property_has_a_way_to_be_given() {
+    fn every_property_has_an_accepted_form() {
         for block in catalogue() {
             let details = details(&block.r#type).unwrap();
             for (name, schema) in details.schema["properties"].as_object().unwrap() {
                 assert!(
-                    !takes(schema).is_empty(),
+                    !accepted_forms(schema).is_empty(),
                     "{} of {}: {schema}",
                     name,
                     block.r#type

@@ -183,13 +183,13 @@ fn detection(d: &Detection, parent: &str) -> Json {
         map.insert("time_in_zone".into(), json!(seconds));
     }
     if let Some(extra) = extra {
-        more(extra, &mut map);
+        write_extra(extra, &mut map);
     }
     Json::Object(map)
 }
 
 /// Writes the optional data of a box.
-fn more(extra: &Extra, map: &mut Map<String, Json>) {
+fn write_extra(extra: &Extra, map: &mut Map<String, Json>) {
     if let Some(place) = &extra.place {
         map.insert("parent_origin".into(), origin(&place.parent));
         map.insert("root_parent_id".into(), json!(place.root_id));
