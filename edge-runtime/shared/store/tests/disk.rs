@@ -116,13 +116,11 @@ proptest! {
     }
 }
 
-/// Not a test by itself: the process that [`an_acknowledged_record_survives_a_killed_process`]
-/// kills.
+/// The process that [`an_acknowledged_record_survives_a_killed_process`] kills.
 #[test]
+#[ignore = "the process that another test kills"]
 fn child_that_writes_until_it_is_killed() {
-    let Some(root) = std::env::var_os("WATCHKEEPER_STORE_CHILD").map(PathBuf::from) else {
-        return;
-    };
+    let root = PathBuf::from(std::env::var_os("WATCHKEEPER_STORE_CHILD").unwrap());
     let (store, report) = open(&root);
     assert!(report.outcome.is_clean(), "{report:?}");
     let next = everything(&store, LOG)
@@ -163,6 +161,7 @@ fn an_acknowledged_record_survives_a_killed_process() {
     for round in 0..6_u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([
+                "--ignored",
                 "--exact",
                 "child_that_writes_until_it_is_killed",
                 "--nocapture",
@@ -688,14 +687,13 @@ fn largest_record_comes_back_whole() {
     assert!(everything(&store, MAP) == [(b"a".to_vec(), value)]);
 }
 
-/// Not a test by itself: a process in which [`check_finds_a_failed_disk_without_writes`] makes
-/// every write fail, with the signal that comes with it ignored.
+/// The process in which [`check_finds_a_failed_disk_without_writes`] makes every write fail, with
+/// the signal that comes with it ignored.
 #[test]
+#[ignore = "a process of another test"]
 fn child_whose_disk_fails() {
     use rustix::process::{Resource, getrlimit, setrlimit};
-    let Some(root) = std::env::var_os("WATCHKEEPER_STORE_FAILS").map(PathBuf::from) else {
-        return;
-    };
+    let root = PathBuf::from(std::env::var_os("WATCHKEEPER_STORE_FAILS").unwrap());
     let (store, _) = open(&root);
     store.commit(Batch::new().put(MAP, b"a", b"1")).unwrap();
     store.check().unwrap();
@@ -727,7 +725,12 @@ fn check_finds_a_failed_disk_without_writes() {
     let child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "child_whose_disk_fails", "--nocapture"])
+        .args([
+            "--ignored",
+            "--exact",
+            "child_whose_disk_fails",
+            "--nocapture",
+        ])
         .env("WATCHKEEPER_STORE_FAILS", root.path())
         .output()
         .unwrap();
