@@ -61,11 +61,15 @@ pub fn may_pass(status: StatusCode) -> bool {
     status.is_server_error() || [408, 425, 429].contains(&status.as_u16())
 }
 
+/// Longest pause that a server may ask for; a longer one is cut to it.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// The pause that the server asks for in seconds. A date is ignored: the clock of a box may be
 /// wrong.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
-    seconds.ok().map(Duration::from_secs)
+    let pause = seconds.ok().map(Duration::from_secs)?;
+    Some(pause.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -99,6 +103,8 @@ mod tests {
             of(HeaderValue::from_static(" 5 ")),
             Some(Duration::from_secs(5))
         );
+        let longest = HeaderValue::from_static("18446744073709551615");
+        assert_eq!(of(longest), Some(MAX_RETRY_AFTER));
         let date = HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT");
         assert_eq!(of(date), None);
         assert_eq!(retry_after(&HeaderMap::new()), None);
