@@ -19,7 +19,9 @@ pub enum StoreError {
     },
     /// The disk is full, or so nearly full that the store would break half-way.
     #[error(
-        "the disk of {path} is full ({free} bytes free, {needed} needed); free some space and try again"
+        "the disk of {path} is full ({} MiB free, {} needed); free some space",
+        .free >> 20,
+        .needed.div_ceil(1 << 20)
     )]
     Full {
         /// Folder of the store.
