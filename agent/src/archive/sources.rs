@@ -254,11 +254,10 @@ impl Target<'_> {
             content_type: content_type.map(str::to_owned),
             ..Query::default()
         };
-        let mut found = self.archive.query(query.clone()).await?.entries;
-        if let (true, EventRef::Number(number)) = (found.is_empty(), event) {
+        if let EventRef::Number(number) = event {
             self.index_again(runtime, EventSeq(*number)).await?;
-            found = self.archive.query(query).await?.entries;
         }
+        let found = self.archive.query(query).await?.entries;
         if found.is_empty() {
             let why = match event {
                 EventRef::Number(_) => "has no such media",

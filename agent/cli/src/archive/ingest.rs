@@ -1,6 +1,8 @@
 //! `watchkeeper archive ingest`: files are read here and uploaded, other sources by the agent.
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -25,6 +27,27 @@ struct Target<'a> {
     name: Option<&'a str>,
     options: &'a IngestOptions,
     client: &'a AgentClient,
+    /// Files of this command, by the name that they got.
+    named: &'a RefCell<BTreeMap<EntryName, PathBuf>>,
+}
+
+impl Target<'_> {
+    /// The name of a file with the path `below` in its source. Another file of this command that
+    /// has it makes it a name of the whole path.
+    fn name_of(&self, path: &Path, below: &str) -> Result<EntryName, ArchiveError> {
+        let named = |text: &str| {
+            let hash = ContentHash::of(text.as_bytes()).to_string();
+            let usual = name_of_path(text, hash.get(..8).unwrap_or_default());
+            EntryName::new(self.collection, self.name.unwrap_or(&usual))
+        };
+        let mut known = self.named.borrow_mut();
+        let mut name = named(below)?;
+        if known.get(&name).is_some_and(|other| other != path) {
+            name = named(&path.to_string_lossy())?;
+        }
+        known.insert(name.clone(), path.to_owned());
+        Ok(name)
+    }
 }
 
 pub(super) async fn run(
@@ -39,7 +62,8 @@ pub(super) async fn run(
     }
     let options = options(&args);
     let before: Stats = client.get("archive/stats").await?;
-    let mut count = 0;
+    let named = RefCell::default();
+    let mut archived = BTreeSet::new();
     for text in &args.sources {
         // A path needs no scheme here.
         let source = match text.contains("::") || text.contains("://") {
@@ -53,6 +77,7 @@ pub(super) async fn run(
             name: args.name.as_deref(),
             options: &options,
             client,
+            named: &named,
         };
         let begun = Timestamp::now();
         let Ingested { entries, skipped } = ingest(text, source, &target).await?;
@@ -61,10 +86,10 @@ pub(super) async fn run(
         }
         entries.iter().for_each(|entry| report(entry, begun, out));
         skipped.iter().for_each(|why| out.note(why));
-        count += entries.len();
+        archived.extend(entries.into_iter().map(|entry| entry.name));
     }
-    if count > 1 {
-        out.line(format!("{count} entries in {}", args.collection));
+    if archived.len() > 1 {
+        out.line(format!("{} entries in {}", archived.len(), args.collection));
     }
     // The contents are archived, whatever the counts are.
     let after: Result<Stats, _> = client.get("archive/stats").await;
@@ -98,6 +123,7 @@ pub(super) async fn from_source(
         name: wanted.name.as_deref(),
         options: &wanted.options,
         client,
+        named: &RefCell::default(),
     };
     let done = ingest(&wanted.source, source, &target).await?;
     match (done.entries.is_empty(), done.skipped.as_slice()) {
@@ -217,9 +243,7 @@ async fn upload_file(
     path: &Path,
     below: &str,
 ) -> Result<Entry, NotUploaded> {
-    let hash = ContentHash::of(below.as_bytes()).to_string();
-    let usual = name_of_path(below, hash.get(..8).unwrap_or_default());
-    let name = EntryName::new(to.collection, to.name.unwrap_or(&usual));
+    let name = to.name_of(path, below);
     let name = name.map_err(|error| Failure::input(error.to_string()))?;
     let unread = |error: std::io::Error| NotUploaded::of_file(unread(path)(error));
     let file = tokio::fs::File::open(path).await.map_err(unread)?;
@@ -357,6 +381,7 @@ mod tests {
             name: None,
             options: &IngestOptions::default(),
             client: &AgentClient::new(&socket).unwrap(),
+            named: &RefCell::default(),
         };
         let done = upload_folder(&target, &photos).await.unwrap();
         assert_eq!((done.entries.len(), done.skipped.len()), (2, 2));
@@ -366,6 +391,30 @@ mod tests {
         let said = broken.to_string();
         assert!(said.contains("2 of 5 files"), "{said}");
         assert!(said.contains("e.txt was not confirmed"), "{said}");
+    }
+
+    #[test]
+    fn files_of_one_name_in_one_command_get_different_names() {
+        let target = Target {
+            collection: "c",
+            name: None,
+            options: &IngestOptions::default(),
+            client: &AgentClient::new(Path::new("/agent.sock")).unwrap(),
+            named: &RefCell::default(),
+        };
+        let of = |path: &str| {
+            target
+                .name_of(Path::new(path), "a.jpg")
+                .unwrap()
+                .to_string()
+        };
+        assert_eq!([of("/x/a.jpg"), of("/x/a.jpg")], ["c/a.jpg"; 2]);
+        let other = of("/y/a.jpg");
+        assert!(
+            other.starts_with("c/y-a-") && other.ends_with(".jpg"),
+            "{other}"
+        );
+        assert_eq!(of("/y/a.jpg"), other);
     }
 
     #[test]
