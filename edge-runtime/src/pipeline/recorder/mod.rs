@@ -36,7 +36,7 @@ use watchkeeper_contract::health::EventTimes;
 use watchkeeper_contract::id::{EventId, PipelineId};
 
 use self::meter::EventMeter;
-use self::queue::{BoxPlace, DROPPED_RECORDS, Item, Lane, Progress, QueueState};
+use self::queue::{BoxPlace, Item, LOSS_RECORDS, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
 use self::thread::{LastRecords, RecorderThread};
@@ -97,9 +97,9 @@ impl Recorder {
         disk_space: Arc<DiskSpace>,
         last_run: LastRun,
     ) -> std::io::Result<(Self, Thread)> {
-        // Capacity of both lanes and of one `Item::Dropped`: a sender that holds a permit never
-        // blocks here.
-        let (queue, items) = mpsc::sync_channel(MAX_PIPELINE_EVENTS + MAX_BOX_EVENTS + 1);
+        // Capacity of both lanes and of the two items about losses: a sender that holds a permit
+        // never blocks here.
+        let (queue, items) = mpsc::sync_channel(MAX_PIPELINE_EVENTS + MAX_BOX_EVENTS + 2);
         let LastRun { records, mark } = last_run;
         let recorder = Self {
             queue,
@@ -156,17 +156,21 @@ impl Recorder {
     /// when the recorder has stopped.
     pub fn record(&self, event: Event, mut pictures: Option<Pictures>) -> bool {
         let mut progress = self.state.progress.lock();
-        progress.block(&event);
+        let ticket = progress.block(&event);
+        let mut has_given_up = false;
         let waits = |progress: &mut Progress| {
             let lacks_room = |pictures: &mut Pictures| progress.lacks_room_for(pictures.bytes());
             if self.storage_error.lock().is_some() {
-                pictures.take_if(lacks_room);
+                has_given_up |= pictures.take_if(lacks_room).is_some();
             }
             let lacks_room = pictures.as_mut().is_some_and(lacks_room);
             !progress.has_ended && (progress.is_full() || lacks_room)
         };
         self.state.moved.wait_while(&mut progress, waits);
-        progress.admit(pictures.as_ref().map(Pictures::bytes));
+        if has_given_up && !progress.has_ended {
+            self.count_lost_pictures(&mut progress, &event);
+        }
+        progress.admit(ticket, pictures.as_ref().map(Pictures::bytes));
         self.send(&progress, event, pictures, Lane::Pipelines)
     }
 
@@ -217,14 +221,21 @@ impl Recorder {
         tracing::error!(
             "too many events of the runtime wait for the disk; further ones are dropped and counted"
         );
-        let stamp = Stamp {
-            boot_id: event.boot_id,
-            mono_ms: event.mono_ms,
-            at: event.at,
-            id: EventId::generate(),
-        };
-        progress.sent += DROPPED_RECORDS;
-        self.queue.send(Item::Dropped(stamp)).is_ok()
+        progress.sent += LOSS_RECORDS;
+        self.queue.send(Item::Dropped(loss_stamp(&event))).is_ok()
+    }
+
+    /// Counts an event that lost its pictures. The first one queues the loss record about all of
+    /// them.
+    fn count_lost_pictures(&self, progress: &mut Progress, event: &Event) {
+        progress.without_pictures += 1;
+        if progress.without_pictures == 1 {
+            progress.sent += LOSS_RECORDS;
+            // Without its receiver, the event itself is refused too.
+            self.queue
+                .send(Item::WithoutPictures(loss_stamp(event)))
+                .ok();
+        }
     }
 
     /// Waits at most `timeout` until everything sent before, by all senders, is finished. Reports
@@ -233,10 +244,11 @@ impl Recorder {
     pub fn flush(&self, loss_of: Option<&PipelineId>, timeout: Duration) -> FlushResult {
         let until = Instant::now() + timeout;
         let mut progress = self.state.progress.lock();
-        let (mut sent, mut has_blocked) = (progress.sent, progress.has_blocked());
+        let (arrived, mut sent) = (progress.arrived(), progress.sent);
+        let mut has_blocked = progress.has_blocked(arrived);
         let waits = |progress: &mut Progress| {
             if has_blocked {
-                (sent, has_blocked) = (progress.sent, progress.has_blocked());
+                (sent, has_blocked) = (progress.sent, progress.has_blocked(arrived));
             }
             (has_blocked || progress.done < sent) && !progress.has_ended
         };
@@ -340,6 +352,16 @@ impl Recorder {
     /// first call counts.
     pub fn end_by(&self, end_by: Instant) {
         self.end_by.get_or_init(|| end_by);
+    }
+}
+
+/// The stamp of a loss record that begins with `event`.
+fn loss_stamp(event: &Event) -> Stamp {
+    Stamp {
+        boot_id: event.boot_id.clone(),
+        mono_ms: event.mono_ms,
+        at: event.at,
+        id: EventId::generate(),
     }
 }
 

@@ -111,8 +111,9 @@ pub(super) enum BoxPlace {
     WithoutNew,
 }
 
-/// Records of the loss that an [`Item::Dropped`] becomes: its `new` and its `end`.
-pub(super) const DROPPED_RECORDS: u64 = 2;
+/// Records of the loss that an [`Item`] about lost events or pictures becomes: its `new` and its
+/// `end`.
+pub(super) const LOSS_RECORDS: u64 = 2;
 
 /// An entry of the queue.
 pub(super) enum Item {
@@ -124,6 +125,9 @@ pub(super) enum Item {
     /// From this moment events found no place; [`Progress::dropped`] counts them. At most one is
     /// queued, in addition to the capacity of the lanes.
     Dropped(Stamp),
+    /// From this moment events lost their pictures; [`Progress::without_pictures`] counts them. At
+    /// most one is queued, in addition too.
+    WithoutPictures(Stamp),
 }
 
 impl Item {
@@ -135,7 +139,7 @@ impl Item {
                 lane: Lane::Pipelines,
                 ..
             } => Some(event.phase),
-            Self::Event { .. } | Self::Dropped(_) => None,
+            Self::Event { .. } | Self::Dropped(_) | Self::WithoutPictures(_) => None,
         }
     }
 }
@@ -145,8 +149,11 @@ impl Item {
 pub(super) struct Progress {
     /// Events that have or had a place in the queue.
     pub(super) sent: u64,
-    /// Events that wait for a place. Each is sent, and gets its place in the order, when it has one.
-    blocked: u64,
+    /// Events of pipelines that came, in the order in which each got its ticket.
+    arrived: u64,
+    /// Tickets of events that wait for a place. Each is sent, and gets its place in the order, when
+    /// it has one.
+    blocked: BTreeSet<u64>,
     /// Events that the thread has finished. The queue keeps the order: once `done` reaches a value
     /// of `sent`, everything sent until then is finished.
     pub(super) done: u64,
@@ -156,13 +163,15 @@ pub(super) struct Progress {
     pub(super) left: u64,
     /// The mark is about events up to this value of [`Self::sent`].
     pub(super) marked_until: u64,
+    /// The mark is about blocked events up to this ticket.
+    marked_arrived: u64,
     /// Events of pipelines in the queue.
     pipeline_events: usize,
     /// Those of them with pictures.
     with_pictures: usize,
-    /// When the first event happened that came while none was unfinished, in milliseconds since
-    /// 1970.
-    unfinished_since_ms: Option<i64>,
+    /// The earliest time of the events that came since none was unfinished, in milliseconds since
+    /// 1970; the minimum where it is unknown.
+    earliest_ms: i64,
     /// Records of the runtime in the queue.
     box_events: usize,
     /// Events of the runtime whose `end` has a reserved place.
@@ -173,6 +182,8 @@ pub(super) struct Progress {
     pub(super) dropped: u64,
     /// Records that found no place, and whose loss record is not stored yet.
     pub(super) dropped_unstored: u64,
+    /// Events that lost their pictures since the last loss record about them.
+    pub(super) without_pictures: u64,
     /// Bytes of the pictures in the queue.
     picture_bytes: u64,
     /// Number of events that were lost without a loss record.
@@ -210,53 +221,74 @@ impl Progress {
         self.picture_bytes += bytes.unwrap_or_default();
     }
 
-    /// Counts an event of a pipeline that waits for a place, until [`Self::admit`].
-    pub(super) fn block(&mut self, event: &Event) {
-        self.note_begin(event);
-        self.blocked += 1;
+    /// Counts an event of a pipeline that waits for a place, until [`Self::admit`] with the ticket
+    /// that it returns.
+    pub(super) fn block(&mut self, event: &Event) -> u64 {
+        self.note_time(event);
+        self.arrived += 1;
+        self.blocked.insert(self.arrived);
+        self.arrived
     }
 
-    /// Gives a place to an event that waited. A mark that counts it is about it from now on.
-    pub(super) fn admit(&mut self, bytes: Option<u64>) {
-        self.blocked -= 1;
+    /// Gives a place to an event that waited. A mark that counts it is about its place from now on.
+    pub(super) fn admit(&mut self, ticket: u64, bytes: Option<u64>) {
+        self.blocked.remove(&ticket);
         self.enter(Lane::Pipelines, bytes);
         self.sent += 1;
-        self.marked_until = self.sent;
+        if ticket <= self.marked_arrived {
+            self.marked_until = self.sent;
+        }
     }
 
     /// Counts a record of the runtime that has a place.
     pub(super) fn send_box(&mut self, event: &Event) {
-        self.note_begin(event);
+        self.note_time(event);
         self.sent += 1;
     }
 
-    fn note_begin(&mut self, event: &Event) {
-        if self.unfinished() == 0 {
-            let is_known = event.at.quality != TimeQuality::Unsynced;
-            self.unfinished_since_ms = is_known.then_some(event.at.unix_ms);
-        }
+    fn note_time(&mut self, event: &Event) {
+        let at_ms = match event.at.quality {
+            TimeQuality::Unsynced => i64::MIN,
+            TimeQuality::Estimated | TimeQuality::Synced => event.at.unix_ms,
+        };
+        self.earliest_ms = match self.unfinished() {
+            0 => at_ms,
+            _ => at_ms.min(self.earliest_ms),
+        };
     }
 
     /// From when on events may be unfinished, in milliseconds since 1970; `None` if that is unknown
     /// or none is.
     pub(super) fn unfinished_since_ms(&self) -> Option<i64> {
         let is_known = self.left == 0 && self.given_up == 0 && self.unrecorded == 0;
-        self.unfinished_since_ms
-            .filter(|_| is_known && self.unfinished() > 0)
+        let is_since = is_known && self.unfinished() > 0 && self.earliest_ms != i64::MIN;
+        is_since.then_some(self.earliest_ms)
     }
 
-    pub(super) fn has_blocked(&self) -> bool {
-        self.blocked > 0
+    /// The ticket of the newest event of a pipeline.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    /// Whether an event with a ticket up to this one waits for a place.
+    pub(super) fn has_blocked(&self, ticket: u64) -> bool {
+        self.blocked.first().is_some_and(|first| *first <= ticket)
     }
 
     /// Number of events that are not finished.
     pub(super) fn unfinished(&self) -> u64 {
-        (self.sent + self.blocked).saturating_sub(self.done)
+        (self.sent + self.blocked.len() as u64).saturating_sub(self.done)
+    }
+
+    /// Sets that the mark is about all events that came so far.
+    pub(super) fn mark(&mut self) {
+        (self.marked_until, self.marked_arrived) = (self.sent, self.arrived);
     }
 
     /// Whether all events that the mark is about are stored.
     pub(super) fn is_mark_settled(&self) -> bool {
-        self.given_up == 0 && self.blocked == 0 && self.done >= self.marked_until
+        let is_admitted = !self.has_blocked(self.marked_arrived);
+        self.given_up == 0 && is_admitted && self.done >= self.marked_until
     }
 
     /// Takes a place for a record of the runtime, or finds none.
@@ -317,7 +349,7 @@ impl QueueState {
             let all = progress.unfinished() + progress.given_up + dropped;
             count = all.saturating_sub(progress.left);
             if count > 0 {
-                progress.marked_until = progress.sent;
+                progress.mark();
             }
         });
         if count > 0 {

@@ -404,7 +404,14 @@ fn disk_that_refuses_costs_pictures_and_no_pipeline_waits() {
     assert_eq!(recorder.waiting_since_ms(), None);
     let stored = all_events(&journal);
     let with_pictures = stored.iter().filter(|event| !event.media.is_empty());
-    assert!(stored.len() == 101 && (1..100).contains(&with_pictures.count()));
+    let lost = stored.iter().find_map(|event| match &event.body {
+        EventBody::Loss { count, .. } => Some(*count),
+        _ => None,
+    });
+    // The loss has a record for its begin and one for its end.
+    assert_eq!(stored.len(), 103);
+    assert_eq!(lost, Some(100 - with_pictures.count() as u64));
+    assert_eq!(recorder.lost(), 0);
 }
 
 #[test]
@@ -612,13 +619,38 @@ fn panic_while_storing_breaks_the_recorder() {
 #[test]
 fn mark_stays_until_an_event_that_waited_for_a_place_is_stored() {
     let mut progress = Progress::default();
-    progress.block(&outage("waits"));
-    progress.sent += 1;
-    progress.marked_until = progress.sent;
+    let ticket = progress.block(&outage("waits"));
+    progress.send_box(&outage("of the box"));
+    progress.mark();
     progress.done = 1;
-    assert!(!progress.is_mark_settled() && progress.unfinished() == 1);
-    progress.admit(None);
-    assert!(!progress.is_mark_settled() && progress.unfinished() == 1);
+    assert!(!progress.is_mark_settled() && progress.has_blocked(ticket));
+    progress.admit(ticket, None);
+    let later = progress.block(&outage("later"));
+    assert!(!progress.is_mark_settled() && !progress.has_blocked(ticket));
+    progress.admit(later, None);
     progress.done = 2;
-    assert!(progress.is_mark_settled() && progress.unfinished() == 0);
+    assert!(progress.is_mark_settled() && progress.unfinished() == 1);
+}
+
+#[test]
+fn earliest_time_of_the_events_that_wait_counts() {
+    let mut progress = Progress::default();
+    let at = |unix_ms, quality| {
+        let mut event = outage("waits");
+        event.at = Wall { unix_ms, quality };
+        event
+    };
+    for (unix_ms, quality, since) in [
+        (5, TimeQuality::Synced, Some(5)),
+        (3, TimeQuality::Estimated, Some(3)),
+        (4, TimeQuality::Synced, Some(3)),
+        (4, TimeQuality::Unsynced, None),
+        (4, TimeQuality::Synced, None),
+    ] {
+        progress.send_box(&at(unix_ms, quality));
+        assert_eq!(progress.unfinished_since_ms(), since);
+    }
+    progress.done = progress.sent;
+    progress.send_box(&at(9, TimeQuality::Synced));
+    assert_eq!(progress.unfinished_since_ms(), Some(9));
 }

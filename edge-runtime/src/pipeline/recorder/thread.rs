@@ -121,6 +121,7 @@ impl RecorderThread {
                 lane,
             } => (event, pictures, lane),
             Item::Dropped(since) => return self.loss_of_dropped(&since),
+            Item::WithoutPictures(since) => return self.loss_of_pictures(&since),
         };
         let bytes = pictures.as_ref().map(Pictures::bytes);
         self.state.change(|progress| progress.leave(lane, bytes));
@@ -146,6 +147,19 @@ impl RecorderThread {
             clock::utc(since.at.unix_ms)
         );
         Loss::new("recorder", count, message).events(since)
+    }
+
+    /// The records about the events that lost their pictures since `since`.
+    fn loss_of_pictures(&self, since: &Stamp) -> Vec<Event> {
+        let mut count = 0;
+        self.state
+            .change(|progress| count = std::mem::take(&mut progress.without_pictures));
+        let message = format!(
+            "{count} events since {} have no pictures: the disk refused, and few pictures fit into \
+             memory",
+            clock::utc(since.at.unix_ms)
+        );
+        Loss::new("picture queue", count, message).events(since)
     }
 
     fn keep(&self, event: &Event, pictures: &Pictures) -> Vec<Media> {
