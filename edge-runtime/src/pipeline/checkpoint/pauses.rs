@@ -56,11 +56,11 @@ impl TimedPauses {
     /// When the file can't be read or written; nothing has changed then.
     pub fn set(&self, id: &PipelineId, until: Option<Timestamp>) -> io::Result<()> {
         let _change = self.changes.lock();
-        if self.until(id) == until {
-            return Ok(());
-        }
         let known = self.until.lock().clone();
         let mut changed = known.map_or_else(|| read(&self.path), Ok)?;
+        if changed.get(id).copied() == until {
+            return Ok(());
+        }
         match until {
             Some(until) => changed.insert(id.clone(), until),
             None => changed.remove(id),
@@ -169,6 +169,7 @@ mod tests {
         fs::create_dir(&file).unwrap();
         let pauses = TimedPauses::open(state.path());
         assert!(pauses.set(&yard, until).is_err());
+        assert!(pauses.set(&gate, None).is_err());
         fs::remove_dir(&file).unwrap();
         fs::rename(&moved, &file).unwrap();
         pauses.set(&yard, until).unwrap();
