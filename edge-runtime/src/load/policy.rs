@@ -71,8 +71,39 @@ pub enum Cause {
     },
     /// The board reports that it throttles.
     Throttled,
+    /// Every sensor is cool, the hottest of them at this temperature, and the level is not back yet.
+    Cooling {
+        sensor: Arc<str>,
+        temperature: Celsius,
+    },
     /// Every sensor has been cool for [`COOL_TIME`].
     Cool,
+}
+
+impl Cause {
+    /// A clause.
+    fn describe(&self) -> String {
+        match self {
+            Self::Hot {
+                sensor,
+                temperature,
+                limit,
+            } => format!("{sensor} has {temperature} of at most {limit}"),
+            Self::Silent { sensor, lasts } => format!(
+                "sensor {sensor} has not answered for {} s and counts as heating",
+                lasts.as_secs()
+            ),
+            Self::Throttled => "the board throttles".to_owned(),
+            Self::Cooling {
+                sensor,
+                temperature,
+            } => format!(
+                "the box was too hot; {sensor} has {temperature} now, and each {} s give a level back",
+                COOL_TIME.as_secs()
+            ),
+            Self::Cool => "the box is cooler".to_owned(),
+        }
+    }
 }
 
 /// One change of the level.
@@ -87,22 +118,13 @@ impl Step {
     /// One sentence: what is shed now, and why.
     #[must_use]
     pub fn message(&self) -> String {
-        let (level, shed) = (self.to, self.to.describe());
-        let why = match &self.cause {
-            Cause::Hot {
-                sensor,
-                temperature,
-                limit,
-            } => format!("{sensor} has {temperature} of at most {limit}"),
-            Cause::Silent { sensor, lasts } => format!(
-                "sensor {sensor} has not answered for {} s and counts as heating",
-                lasts.as_secs()
-            ),
-            Cause::Throttled => "the board throttles".to_owned(),
-            Cause::Cool => "the box is cooler".to_owned(),
-        };
-        format!("load level {level}: {shed}, because {why}")
+        sentence(self.to, &self.cause)
     }
+}
+
+fn sentence(level: Level, cause: &Cause) -> String {
+    let (shed, why) = (level.describe(), cause.describe());
+    format!("load level {level}: {shed}, because {why}")
 }
 
 #[derive(Debug, Clone)]
@@ -135,6 +157,9 @@ impl Sensor {
 pub struct HeatPolicy {
     sensors: Vec<Sensor>,
     level: Level,
+    /// When the last reading was handled, and whether the board throttled.
+    now: Duration,
+    is_throttled: bool,
     /// When the level changed last, and the headroom then.
     last_step: Option<(Duration, f64)>,
     cool_since: Option<Duration>,
@@ -146,6 +171,41 @@ impl HeatPolicy {
         self.level
     }
 
+    /// One sentence: what is shed, and the temperature by the last reading; `None` if nothing is.
+    #[must_use]
+    pub fn describe(&self) -> Option<String> {
+        if self.level == Level::NONE {
+            return None;
+        }
+        let cause = match self.hottest() {
+            Some((place, headroom)) if headroom < GIVE_BACK_K => self.hot_cause(place, headroom),
+            Some((place, _)) if !self.is_throttled => {
+                let sensor = self.sensors.get(place)?;
+                Cause::Cooling {
+                    sensor: Arc::clone(&sensor.name),
+                    temperature: sensor.temperature,
+                }
+            }
+            _ => Cause::Throttled,
+        };
+        Some(sentence(self.level, &cause))
+    }
+
+    /// The sensor with the least headroom.
+    fn hottest(&self) -> Option<(usize, f64)> {
+        let sensors = self.sensors.iter().enumerate();
+        let headrooms = sensors.map(|(place, sensor)| (place, sensor.headroom(self.now)));
+        headrooms.min_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// The board may throttle for a reason that no sensor shows.
+    fn hot_cause(&self, place: usize, headroom: f64) -> Cause {
+        match headroom > SHED_K && self.is_throttled {
+            true => Cause::Throttled,
+            false => self.cause(self.now, place),
+        }
+    }
+
     /// Takes the latest reading of the board, which may be older than `now`. Neither time falls.
     pub fn handle(&mut self, now: Duration, reading: &Reading) -> Option<Step> {
         let is_throttled = reading.throttling.thermal == Some(true);
@@ -154,10 +214,8 @@ impl HeatPolicy {
             self.note(reading.at, zone);
         }
         self.forget_removed(now);
-        let hottest = self.sensors.iter().enumerate();
-        let hottest = hottest.map(|(place, sensor)| (place, sensor.headroom(now)));
-        let hottest = hottest.min_by(|(_, a), (_, b)| a.total_cmp(b));
-        let (place, headroom) = match hottest {
+        (self.now, self.is_throttled) = (now, is_throttled);
+        let (place, headroom) = match self.hottest() {
             Some((place, headroom)) => (Some(place), headroom),
             None if is_throttled => (None, SHED_K),
             None => return None,
@@ -171,8 +229,7 @@ impl HeatPolicy {
         let cause = if to < from {
             Cause::Cool
         } else {
-            let hot = place.filter(|_| headroom <= SHED_K || !is_throttled);
-            hot.map_or(Cause::Throttled, |place| self.cause(now, place))
+            place.map_or(Cause::Throttled, |place| self.hot_cause(place, headroom))
         };
         Some(Step { from, to, cause })
     }

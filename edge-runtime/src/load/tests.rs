@@ -81,6 +81,23 @@ fn box_near_its_limit_sheds_everything_at_once() {
 }
 
 #[test]
+fn description_has_the_latest_temperature() {
+    let mut policy = HeatPolicy::default();
+    let described = |policy: &HeatPolicy, part: &str| {
+        let text = policy.describe().expect("load is shed");
+        assert!(text.contains(part), "{text}");
+    };
+    assert_eq!(policy.describe(), None);
+    let mut feed = |n: u32, headroom| {
+        policy.handle(SAMPLE_INTERVAL * n, &reading(SAMPLE_INTERVAL * n, headroom));
+        policy.clone()
+    };
+    described(&feed(0, 8.0), "CPU-therm has 91 °C of at most 99 °C");
+    described(&feed(1, -2.0), "CPU-therm has 101 °C of at most 99 °C");
+    described(&feed(2, 30.0), "was too hot; CPU-therm has 69 °C now");
+}
+
+#[test]
 fn load_is_given_back_one_level_at_a_time_when_cool() {
     let (mut policy, mut now) = (HeatPolicy::default(), Duration::ZERO);
     feed(&mut policy, &mut now, 5.0, SAMPLE_INTERVAL);

@@ -31,8 +31,7 @@ impl Manager {
     /// The level of shedding, and one sentence about it while load is shed.
     pub fn load_level(&self) -> (Level, Option<String>) {
         let load = self.load.lock();
-        let message = load.shedding.as_ref().map(|shedding| &shedding.message);
-        (load.policy.level(), message.cloned())
+        (load.policy.level(), load.policy.describe())
     }
 
     /// Ends the event of shedding at shutdown.
