@@ -1,8 +1,8 @@
 //! `watchkeeper archive ingest`: files are read here and uploaded, other sources by the agent.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -28,7 +28,7 @@ struct Target<'a> {
     options: &'a IngestOptions,
     client: &'a AgentClient,
     /// Files of this command, by the name that they got.
-    named: &'a RefCell<BTreeMap<EntryName, PathBuf>>,
+    named: &'a Mutex<BTreeMap<EntryName, PathBuf>>,
 }
 
 impl Target<'_> {
@@ -40,7 +40,7 @@ impl Target<'_> {
             let usual = name_of_path(text, hash.get(..8).unwrap_or_default());
             EntryName::new(self.collection, self.name.unwrap_or(&usual))
         };
-        let mut known = self.named.borrow_mut();
+        let mut known = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         let mut name = named(below)?;
         if known.get(&name).is_some_and(|other| other != path) {
             name = named(&path.to_string_lossy())?;
@@ -62,7 +62,7 @@ pub(super) async fn run(
     }
     let options = options(&args);
     let before: Stats = client.get("archive/stats").await?;
-    let named = RefCell::default();
+    let named = Mutex::default();
     let mut archived = BTreeSet::new();
     for text in &args.sources {
         // A path needs no scheme here.
@@ -123,7 +123,7 @@ pub(super) async fn from_source(
         name: wanted.name.as_deref(),
         options: &wanted.options,
         client,
-        named: &RefCell::default(),
+        named: &Mutex::default(),
     };
     let done = ingest(&wanted.source, source, &target).await?;
     match (done.entries.is_empty(), done.skipped.as_slice()) {
@@ -381,7 +381,7 @@ mod tests {
             name: None,
             options: &IngestOptions::default(),
             client: &AgentClient::new(&socket).unwrap(),
-            named: &RefCell::default(),
+            named: &Mutex::default(),
         };
         let done = upload_folder(&target, &photos).await.unwrap();
         assert_eq!((done.entries.len(), done.skipped.len()), (2, 2));
@@ -400,7 +400,7 @@ mod tests {
             name: None,
             options: &IngestOptions::default(),
             client: &AgentClient::new(Path::new("/agent.sock")).unwrap(),
-            named: &RefCell::default(),
+            named: &Mutex::default(),
         };
         let of = |path: &str| {
             target
