@@ -190,6 +190,13 @@ impl Platform {
             && (decoder.memory == Memory::System || self.has("nvvidconv"))
     }
 
+    /// The first element that an unusable decoder lacks.
+    fn lacking(&self, decoder: &Decoder) -> &'static str {
+        let needed = [decoder.element, decoder.codec.parser()];
+        let absent = needed.into_iter().find(|element| !self.has(element));
+        absent.unwrap_or("nvvidconv")
+    }
+
     /// Checks that hardware of this choice is installed.
     ///
     /// # Errors
@@ -199,15 +206,17 @@ impl Platform {
         if choice == DecoderChoice::Auto || of_choice().any(|decoder| self.is_usable(decoder)) {
             return Ok(());
         }
-        let mut named: Vec<&str> = of_choice().map(|decoder| decoder.element).collect();
-        named.dedup();
         // Only a Jetson has NVIDIA's own package; elsewhere its elements can't work.
-        named.retain(|name| (*name == "nvv4l2decoder") == self.prefers_nvmm(choice));
+        let is_here =
+            |decoder: &&Decoder| (decoder.element == "nvv4l2decoder") == self.prefers_nvmm(choice);
+        let decoders = of_choice().filter(is_here);
+        let mut named: Vec<&str> = decoders.map(|decoder| self.lacking(decoder)).collect();
+        named.dedup();
         let mut packages: Vec<&str> = named.iter().filter_map(|name| package_of(name)).collect();
         packages.sort_unstable();
         packages.dedup();
         Err(format!(
-            "decoder = {:?} is not available: GStreamer has none of {}; set decoder = \"auto\", or \
+            "decoder = {:?} is not available: GStreamer lacks {}; set decoder = \"auto\", or \
              on a machine with this hardware: sudo apt-get install {}",
             choice.name(),
             named.join(", "),
@@ -415,6 +424,11 @@ pub(super) mod tests {
             "{elsewhere}"
         );
         assert_eq!(jetson().check_choice(DecoderChoice::Auto), Ok(()));
+        let mut without_scaler = jetson();
+        without_scaler.ranks.remove("nvvidconv");
+        let refused = without_scaler.check_choice(DecoderChoice::Nvidia);
+        let refused = refused.expect_err("no scaler");
+        assert!(refused.contains("lacks nvvidconv"), "{refused}");
     }
 
     #[test]
