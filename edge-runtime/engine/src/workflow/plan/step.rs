@@ -149,7 +149,7 @@ impl CheckedStep {
             nearest: None,
         });
         let idle = self.manifest.properties.iter();
-        let idle = idle.filter(|property| !property.has_effect && !self.has_default(property));
+        let idle = idle.filter(|property| !property.has_effect && self.is_changed(property));
         let idle = idle.map(|property| WorkflowWarning {
             step: self.name.clone(),
             property: property.name.to_owned(),
@@ -162,12 +162,17 @@ impl CheckedStep {
         ignored.chain(like_selectors).chain(idle)
     }
 
-    fn has_default(&self, property: &Property) -> bool {
-        let written = self.literals.get(property.name);
-        let default = property.default.to_json();
-        let number = |json: Option<&Json>| json.and_then(Json::as_f64);
-        written == default.as_ref()
-            || number(written).is_some_and(|value| number(default.as_ref()) == Some(value))
+    /// Whether a literal other than the default of a property is written. A selector names the data
+    /// that Roboflow's form of the block has.
+    fn is_changed(&self, property: &Property) -> bool {
+        let (written, default) = (self.literals.get(property.name), property.default.to_json());
+        let (Some(written), Some(default)) = (written, default) else {
+            return false;
+        };
+        let is_equal = written.as_f64().map_or(*written == default, |number| {
+            default.as_f64() == Some(number)
+        });
+        !is_equal && !Selector::looks_like(written)
     }
 }
 

@@ -49,9 +49,17 @@ fn unknown_property_is_a_warning() {
 
 #[test]
 fn value_of_a_property_without_effect_is_a_warning() {
-    for (thickness, told) in [(json!(1), 0), (json!(1.0), 0), (json!(3), 1)] {
+    for (thickness, told) in [
+        (json!(1), 0),
+        (json!(1.0), 0),
+        (json!(3), 1),
+        (json!("$inputs.n"), 0),
+    ] {
         let report = validate(&workflow(
-            json!([{"type": "WorkflowImage", "name": "image"}]),
+            json!([
+                {"type": "WorkflowImage", "name": "image"},
+                {"type": "WorkflowParameter", "name": "n", "default_value": 3},
+            ]),
             json!([
                 {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
                 {"type": "roboflow_core/trace_visualization@v1", "name": "paths", "image": "$inputs.image",
