@@ -98,7 +98,8 @@ impl Cause {
                 sensor,
                 temperature,
             } => format!(
-                "the box was too hot; {sensor} has {temperature} now, and each {} s give a level back",
+                "the box was too hot; {sensor} has {temperature} now, and one level is given back \
+                 each {} s",
                 COOL_TIME.as_secs()
             ),
             Self::Cool => "the box is cooler".to_owned(),
