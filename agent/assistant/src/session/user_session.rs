@@ -84,8 +84,8 @@ pub struct SessionDeps {
 #[derive(Debug)]
 pub struct ProposalStore {
     pub pending: PendingProposals,
-    /// The session that they belong to.
-    pub requester: Requester,
+    /// The session that they belong to; `None` for the commands of a user.
+    pub requester: Option<Requester>,
     /// Id of the proposal that waits in this session.
     pub id: Option<String>,
 }
