@@ -140,11 +140,10 @@ fn replay_newest(
     };
     report.results.elapsed_s = began.elapsed().as_secs_f64();
     if span_ms < whole_ms {
-        let hours = |ms: i64| ms as f64 / 3.6e6;
         report.limits.push(format!(
-            "only the last {:.1} h of {:.1} h are replayed, to end within {max_s} s",
-            hours(span_ms),
-            hours(whole_ms),
+            "only the last {} min of {} min are replayed, to end within {max_s} s",
+            span_ms / 60_000,
+            whole_ms / 60_000,
         ));
     }
     Ok(report)

@@ -39,7 +39,7 @@ const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
 /// Credentials and connection of a request. An error is a sentence.
 pub trait S3Access: fmt::Debug + Send + Sync {
     fn client(&self) -> BoxFuture<'_, Result<reqwest::Client, String>>;
-    fn secret_key(&self) -> Result<SecretString, String>;
+    fn secret_key(&self) -> BoxFuture<'_, Result<SecretString, String>>;
 }
 
 /// Location of the object tier, and its access.
@@ -102,9 +102,14 @@ impl S3Tier {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sign(&self, endpoint: &Url, method: &Method, hash: &ContentHash) -> Result<Url, String> {
+    async fn sign(
+        &self,
+        endpoint: &Url,
+        method: &Method,
+        hash: &ContentHash,
+    ) -> Result<Url, String> {
         let bucket = self.bucket(endpoint)?;
-        let secret = self.access.secret_key()?;
+        let secret = self.access.secret_key().await?;
         let access = self.settings.access_key.expose_secret();
         let credentials = Credentials::new(access, secret.expose_secret());
         let credentials = Some(&credentials);
@@ -132,7 +137,8 @@ impl S3Tier {
         hash: &ContentHash,
     ) -> Result<RequestBuilder, String> {
         let client = self.access.client().await?;
-        Ok(client.request(method.clone(), self.sign(endpoint, method, hash)?))
+        let url = self.sign(endpoint, method, hash).await?;
+        Ok(client.request(method.clone(), url))
     }
 
     /// Sends a request to the endpoints in turn. Returns the body of a success, `None` if there is

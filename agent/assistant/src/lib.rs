@@ -19,7 +19,6 @@ pub mod archive_access;
 pub mod audit;
 pub mod blueprint;
 pub mod failure;
-mod file_lock;
 pub mod heartbeat_switch;
 pub mod jobs;
 mod json_difference;

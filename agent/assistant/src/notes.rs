@@ -425,6 +425,7 @@ fn embed(shared: &Weak<Shared>) {
         };
         // Without its model the notes wait for no embedding.
         let Some((embedder, _)) = shared.embedder.get() else {
+            shared.state.lock().is_embedding = false;
             return;
         };
         read += wanted.len();

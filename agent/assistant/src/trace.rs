@@ -10,6 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -20,8 +21,8 @@ use watchkeeper_config::redact::{self, Redactor};
 
 use super::redact::{hidden as redact_definition, structured};
 use crate::audit::AuditLog;
-use crate::file_lock;
 use crate::permissions::Entrypoint;
+use watchkeeper_store::file_lock::lock;
 use watchkeeper_store::private_folder::make_private;
 
 /// Largest file. At this size a new file is started; the previous one stays.
@@ -33,6 +34,9 @@ pub const TRACE_FOLDER: &str = "assistant";
 const FILE: &str = "trace.jsonl";
 const PREVIOUS_FILE: &str = "trace.1.jsonl";
 const LOCK_FILE: &str = "trace.lock";
+/// Longest wait for another process that writes the debug log. Then the entry is dropped: it is not
+/// worth a task of the API that waits.
+const DEBUG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The `channel` of entries that the agent itself writes.
 pub const AGENT: &str = "agent";
@@ -213,7 +217,7 @@ impl Trace {
 
     fn append_debug(&self, line: &str) -> io::Result<()> {
         make_private(&self.folder)?;
-        let _lock = file_lock::lock(&self.folder.join(LOCK_FILE))?;
+        let _lock = lock(&self.folder.join(LOCK_FILE), DEBUG_TIMEOUT)?;
         let path = self.folder.join(FILE);
         let size = fs::metadata(&path).map_or(0, |meta| meta.len());
         if size + line.len() as u64 > MAX_BYTES {

@@ -308,6 +308,18 @@ pub(crate) enum SourceAction {
     Tune(TuneArgs),
 }
 
+impl SourceAction {
+    /// Returns what it changes, for the audit log.
+    pub(crate) fn change(&self) -> Option<String> {
+        match self {
+            Self::List | Self::Devices | Self::Find(_) | Self::Show { .. } | Self::Tune(_) => None,
+            Self::Add { id, .. } => Some(format!("add or replace camera {id}")),
+            Self::Remove { id } => Some(format!("remove camera {id}")),
+            Self::Set(args) => Some(format!("set controls of camera {}", args.id)),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   watchkeeper ask \"tell me when a person stays in the zone bench for 2 minutes\"

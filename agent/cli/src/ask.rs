@@ -20,8 +20,8 @@ use watchkeeper_assistant::proposal::checked_proposal::CheckedProposal;
 use watchkeeper_assistant::proposal::conversation::Reply;
 use watchkeeper_assistant::proposal::pending::PendingProposals;
 use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
-use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
-use watchkeeper_assistant::session::user_session::Session;
+use watchkeeper_assistant::session::short_command::CommandResult;
+use watchkeeper_assistant::session::user_session::{ProposalStore, Session};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_plain::{Missing, Question};
 
@@ -39,7 +39,7 @@ pub(super) async fn run(
     ask.session.request_time = args.at;
     ask.session.runs_trials = !args.yes;
     let result = match &args.confirm {
-        Some(id) => ask.confirm(id).await,
+        Some(id) => ask.confirm(id, config).await,
         None => {
             for file in &args.image {
                 ask.session.attach_file(file)?;
@@ -107,10 +107,17 @@ struct Ask<'o> {
 
 impl<'o> Ask<'o> {
     fn new(client: RuntimeClient, config: &Config, out: &'o Output) -> Result<Self, Failure> {
+        let pending = PendingProposals::new(&state_folder()?);
+        let session = Session::new(session_deps(client, config, Entrypoint::Ask, out))?;
+        let store = ProposalStore {
+            pending: pending.clone(),
+            requester: None,
+            id: None,
+        };
         Ok(Self {
-            pending: PendingProposals::new(&state_folder()?),
-            session: Session::new(session_deps(client, config, Entrypoint::Ask, out))?,
+            session: session.with_store(store),
             out,
+            pending,
         })
     }
 
@@ -119,7 +126,12 @@ impl<'o> Ask<'o> {
             self.session.think(text, args.blueprint.as_deref()).await?
         } else {
             if args.at.is_none() && self.session.handle_operation(text).await?.is_some() {
-                return Ok(());
+                return match args.yes && self.session.pending_id().is_some() {
+                    true => Err(Failure::input(
+                        "--yes does not apply to it: nothing was done; confirm it by its id",
+                    )),
+                    false => Ok(()),
+                };
             }
             self.session.handle_request(text).await?
         };
@@ -154,53 +166,44 @@ impl<'o> Ask<'o> {
         self.finish(reply, &here).await
     }
 
-    async fn confirm(&mut self, id: &str) -> Result<(), Failure> {
+    async fn confirm(&mut self, id: &str, config: &Config) -> Result<(), Failure> {
         // First, so that an unreachable runtime does not consume the proposal.
         let here = self.session.fetch_snapshot().await?;
         let socket = self.session.socket().to_path_buf();
         let shown = self.pending.take(id, &socket, here.now.timestamp())?;
         self.session.conversation.wait_for(shown);
-        let (reply, here) = self.session.handle_text("yes").await?;
-        self.finish(reply, &here).await
+        match self.session.handle_operation("yes").await? {
+            Some(CommandResult::Organise(request)) => organise(request, config, self.out).await,
+            Some(CommandResult::Done | CommandResult::Reply(..)) => Ok(()),
+            // It waits for the yes to a change of pipelines.
+            None => {
+                let (reply, here) = self.session.handle_text("yes").await?;
+                self.finish(reply, &here).await
+            }
+        }
     }
 
-    /// Applies or prints every reply but a first proposal.
+    /// Delivers a reply; a question or a proposal needs another command.
     async fn finish(&mut self, reply: Reply, here: &SystemSnapshot) -> Result<(), Failure> {
-        let out = self.out;
         match reply {
-            Reply::Apply(offer) => Ok(self.session.apply(&offer).await?),
-            Reply::Look(looked) => Ok(self.session.answer_look(&looked, here).await?),
-            Reply::Remember(kind, words) => Ok(self.session.save_note(kind, &words).await?),
             Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
                 let id = self.keep(&offer, here)?;
                 Err(Failure::failed(format!(
                     "nothing was changed: the box has changed since the proposal. To apply the new one: watchkeeper ask --confirm {id}"
                 )))
             }
-            Reply::Invalid(offer, why) => {
-                self.session.show_proposal(&offer, None, "");
-                Err(Failure::input(format!(
-                    "the proposal can't be confirmed: {why}"
-                )))
-            }
             Reply::Ask(question) => {
-                out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
+                self.out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
                 let error = Session::question_error(&question, here);
                 Err(error.with(hint(&question).map(str::to_owned)))
             }
-            Reply::Answer { text, is_by_model } => {
-                out.report(ProgressEvent::of_answer(&text, is_by_model));
-                Ok(())
-            }
-            Reply::Actions(..) => Ok(self.session.deliver(None, reply, here).await?),
-            Reply::Unknown(unknown) => Err(Session::unknown_error(&unknown, here)),
-            Reply::TooLong(error) => Err(Failure::input(error.to_string())),
             Reply::NothingPending | Reply::Dropped => Err(Failure::input(
                 "no proposal is pending here; to apply one: watchkeeper ask --confirm ID",
             )),
             Reply::Empty | Reply::ProbeCameras(_) => Err(Failure::input(
                 "the request is empty; for examples: watchkeeper ask \"what can I say\"",
             )),
+            reply => Ok(self.session.deliver(None, reply, here).await?),
         }
     }
 

@@ -1,10 +1,11 @@
 //! `watchkeeper audit`: the audit logs of the user and of the agent.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use watchkeeper_assistant::audit::{AuditLog, AuditReport, Damage, verify};
-use watchkeeper_assistant::trace::{TRACE_FOLDER, at};
+use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace, at};
 use watchkeeper_config::AuditConfig;
 
 use super::args::{AuditAction, AuditArgs, Global};
@@ -15,6 +16,8 @@ use super::state_folder::state_folder;
 use super::trace;
 
 const DEFAULT_LIMIT: usize = 50;
+/// Kind and channel of the entry about a command that changes something without a proposal.
+const COMMAND: &str = "command";
 
 pub(super) fn run(args: AuditArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let mut homes: Vec<PathBuf> = vec![state_folder()?];
@@ -46,6 +49,28 @@ pub(super) fn run(args: AuditArgs, global: &Global, out: &Output) -> Result<(), 
             first_with_others(failures)
         }
     }
+}
+
+/// Awaits a command and, if it `changes` something, records its outcome in the user's audit log.
+/// A user without a state folder has no log.
+pub(super) async fn recorded(
+    changes: Option<String>,
+    limits: AuditConfig,
+    command: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let ended = command.await;
+    if let (Some(change), Ok(home)) = (changes, state_folder()) {
+        record(&home, limits, &change, ended.as_ref().err());
+    }
+    ended
+}
+
+fn record(home: &Path, limits: AuditConfig, change: &str, failure: Option<&Failure>) {
+    let why = failure.map(|failure| &failure.sentence);
+    let how = if why.is_some() { "failed" } else { "done" };
+    let details = json!({"sentence": format!("{change}: {how}"), "how": how, "why": why});
+    let trace = Trace::new(home, COMMAND).with_audit_limits(limits);
+    trace.note_or_log(Timestamp::now(), COMMAND, details);
 }
 
 fn list(logs: impl Iterator<Item = AuditLog>, limit: usize, out: &Output) -> Result<(), Failure> {
@@ -184,5 +209,30 @@ mod tests {
         );
         assert_eq!(failure.details.len(), 1);
         assert!(failure.details[0].contains("agent"), "{failure}");
+    }
+
+    #[test]
+    fn direct_change_is_a_decision_of_the_audit_log() {
+        let home = tempfile::tempdir().unwrap();
+        let limits = AuditConfig::default();
+        let failure = Failure::failed("away");
+        record(home.path(), limits, "pause pipeline gate", None);
+        record(home.path(), limits, "delete pipeline gate", Some(&failure));
+        let log = AuditLog::of_decisions(home.path(), limits);
+        let records = log.latest(9).unwrap();
+        let outcome = |record: &Value| {
+            (
+                record["of"]["sentence"].clone(),
+                record["of"]["why"].clone(),
+            )
+        };
+        let outcomes: Vec<_> = records.iter().map(outcome).collect();
+        assert_eq!(
+            outcomes,
+            [
+                (json!("pause pipeline gate: done"), Value::Null),
+                (json!("delete pipeline gate: failed"), json!("away")),
+            ]
+        );
     }
 }

@@ -187,9 +187,11 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
 
 /// Describes what ended, such as `person #7 was in desk for 10.4 s`. The end of a run ends it too.
 fn describe_rule_end(rule: &RuleEvent) -> String {
-    let subject = match (rule.tracks.as_slice(), &rule.label) {
-        ([track], Some(label)) => format!("{label} #{track}"),
-        ([track], None) => format!("#{track}"),
+    // Several tracks of one object; a level has those of many.
+    let is_level = matches!(rule.condition.as_str(), "count" | "value");
+    let subject = match (rule.tracks.first(), &rule.label) {
+        (Some(track), Some(label)) if !is_level => format!("{label} #{track}"),
+        (Some(track), None) if !is_level => format!("#{track}"),
         _ => String::new(),
     };
     let lasted = rule.dwell_s.map(|dwell_s| format!("for {dwell_s:.1} s"));
@@ -467,6 +469,8 @@ mod tests {
         assert!(gone.ends_with("appears: motion #18 gone"), "{gone}");
         body["zone"] = json!("bench");
         body["dwell_s"] = json!(10.4);
+        // The object was lost and continued by another track.
+        body["tracks"] = json!([18, 21]);
         let left = line(&event("end", body), Clock::Source).unwrap();
         assert!(
             left.ends_with("motion #18 was in bench for 10.4 s"),

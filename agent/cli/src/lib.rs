@@ -76,7 +76,10 @@ use clap::Parser;
 use watchkeeper_config::Config;
 use watchkeeper_models::model_check::print_refusal;
 
-use args::{Cli, Command, Global, OfflineCommand, OnlineCommand, WorkflowAction};
+use args::{
+    Cli, Command, Global, OfflineCommand, OnlineCommand, PipelineAction, SourceAction,
+    WorkflowAction,
+};
 use exit::{Exit, Failure};
 use output::Output;
 use watchkeeper_client::RuntimeClient;
@@ -212,8 +215,16 @@ async fn online(
             backends::run(action, &client, config, global, out).await
         }
         OnlineCommand::Status => remote::status(&client, config, out).await,
-        OnlineCommand::Sources { action } => remote::sources(action, &client, global, out).await,
-        OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
+        OnlineCommand::Sources { action } => {
+            let changes = action.as_ref().and_then(SourceAction::change);
+            let command = remote::sources(action, &client, global, out);
+            audit::recorded(changes, config.agent.audit, command).await
+        }
+        OnlineCommand::Pipelines { action } => {
+            let changes = action.as_ref().and_then(PipelineAction::change);
+            let command = remote::pipelines(action, &client, out);
+            audit::recorded(changes, config.agent.audit, command).await
+        }
         OnlineCommand::Archive { action } => archive::run(action, config, out).await,
         OnlineCommand::Reference { action } => reference::run(action, config, out).await,
         OnlineCommand::Heartbeat { action } => heartbeat::run(action, config, out).await,

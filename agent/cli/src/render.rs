@@ -49,7 +49,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
                 out.line(hint);
             }
         }
-        ProgressEvent::Actions(made, _) => show_actions(made, out),
+        ProgressEvent::Actions(made, id) => show_actions(made, *id, out),
         ProgressEvent::Operation(step) => out.line(words(&step.result)),
         ProgressEvent::Question(question, here) => {
             out.line(Session::question_error(question, here).to_string())
@@ -92,7 +92,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
 }
 
 /// Prints actions that wait for a yes, and the model that proposes them.
-fn show_actions(made: &ProposedActions, out: &Output) {
+fn show_actions(made: &ProposedActions, id: Option<&str>, out: &Output) {
     let by = made.model.as_ref();
     let by = by.map_or_else(String::new, |model| {
         format!(" (proposed by {})", words(model))
@@ -100,7 +100,12 @@ fn show_actions(made: &ProposedActions, out: &Output) {
     for action in &made.actions {
         out.line(format!("To confirm{by}: {}", words(&action.describe())));
     }
-    out.line("Nothing is done yet. Do it? yes or no");
+    out.line(match id {
+        Some(id) => {
+            format!("Nothing is done yet. To do it (valid 1 h): watchkeeper ask --confirm {id}")
+        }
+        None => "Nothing is done yet. Do it? yes or no".to_owned(),
+    });
 }
 
 /// Prints a camera, called `name`, and its pipelines.

@@ -42,11 +42,11 @@ async fn show(error: &ClientError, config: &Config, out: &Output) {
     }));
     out.line(match last_write_ms {
         Some(at) => format!(
-            "runtime: no answer; it wrote to {} last at {}. No camera is watched meanwhile.",
+            "runtime: no answer; it wrote to {} last at {}. No camera is watched.",
             config.state_dir.display(),
             local_time(at)
         ),
-        None => "runtime: no answer. No camera is watched meanwhile.".to_owned(),
+        None => "runtime: no answer. No camera is watched.".to_owned(),
     });
     out.line("");
     agent.lines().into_iter().for_each(|line| out.line(line));

@@ -6,13 +6,14 @@
 //! - Both are replaced whole and durably; a lock keeps two processes from losing a change.
 //! - A damaged cache is replaced, damaged templates are reported.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable;
+use watchkeeper_store::file_lock::{LOCK_TIMEOUT, lock};
 use watchkeeper_store::private_folder::make_private;
 
 use crate::plan::{Plan, schema};
@@ -295,11 +296,7 @@ impl TemplateStore {
     fn lock(&self) -> Result<File, TemplateStoreError> {
         make_private(&self.folder).map_err(io_error(&self.folder))?;
         let path = self.folder.join(LOCK);
-        let mut options = fs::OpenOptions::new();
-        let file = options.create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(io_error(&path))?;
-        file.lock().map_err(io_error(&path))?;
-        Ok(file)
+        lock(&path, LOCK_TIMEOUT).map_err(io_error(&path))
     }
 }
 
@@ -322,6 +319,8 @@ fn hash_tools(tools: &Toolbox) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::KnownNames;
     use crate::planner;

@@ -3,7 +3,8 @@
 //! - A path is absolute, without `..`, and begins with a configured folder.
 //! - Below that folder it is opened name by name without following symbolic links, so a link that
 //!   appears meanwhile changes nothing. Only regular files are read.
-//! - A folder is walked to a depth of 16 and to 10,000 files. One that can't be opened is named.
+//! - A folder is walked to a depth of 16, and to 10,000 files and as many folders. One that can't
+//!   be opened is named.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -52,6 +53,7 @@ pub(super) fn walk(
     let mut walk = Walk {
         path,
         seen: 0,
+        folders: 0,
         skipped: Vec::new(),
         visit: &mut visit,
     };
@@ -113,6 +115,7 @@ fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> ArchiveError {
 struct Walk<'a, F> {
     path: &'a Path,
     seen: usize,
+    folders: usize,
     skipped: Vec<String>,
     visit: &'a mut F,
 }
@@ -122,6 +125,11 @@ impl<F: FnMut(FoundFile) -> Result<(), ArchiveError>> Walk<'_, F> {
         if depth > MAX_DEPTH {
             let why = format!("folders are nested deeper than {MAX_DEPTH}");
             return Err(unreadable(self.path, &why));
+        }
+        // A tree of empty folders ends too.
+        self.folders += 1;
+        if self.folders > MAX_FILES {
+            return Err(self.too_many());
         }
         for name in self.names(folder)? {
             let text = name.to_string_lossy();
@@ -158,8 +166,7 @@ impl<F: FnMut(FoundFile) -> Result<(), ArchiveError>> Walk<'_, F> {
         };
         self.seen += 1;
         if self.seen > MAX_FILES {
-            let why = format!("it has more than {MAX_FILES} files; ingest a smaller one");
-            return Err(unreadable(self.path, &why));
+            return Err(self.too_many());
         }
         match file {
             Ok(file) => (self.visit)((below, file)),
@@ -169,6 +176,11 @@ impl<F: FnMut(FoundFile) -> Result<(), ArchiveError>> Walk<'_, F> {
                 Ok(())
             }
         }
+    }
+
+    fn too_many(&self) -> ArchiveError {
+        let why = format!("it has more than {MAX_FILES} files or folders; ingest a smaller one");
+        unreadable(self.path, &why)
     }
 
     /// The names in a folder, in order, without hidden ones.
@@ -182,8 +194,7 @@ impl<F: FnMut(FoundFile) -> Result<(), ArchiveError>> Walk<'_, F> {
                 names.push(OsStr::from_bytes(name).to_owned());
             }
             if names.len() > MAX_FILES {
-                let why = format!("it has more than {MAX_FILES} files; ingest a smaller one");
-                return Err(unreadable(self.path, &why));
+                return Err(self.too_many());
             }
         }
         names.sort();
@@ -254,6 +265,7 @@ mod tests {
         let mut walk = Walk {
             path: folder.path(),
             seen: 0,
+            folders: 0,
             skipped: Vec::new(),
             visit: &mut visit,
         };

@@ -126,8 +126,10 @@ impl S3Access for Access {
             .boxed()
     }
 
-    fn secret_key(&self) -> Result<SecretString, String> {
-        secrets::read(SECRET, &self.secret_key, self.credentials.as_deref())
+    fn secret_key(&self) -> BoxFuture<'_, Result<SecretString, String>> {
+        let credentials = self.credentials.as_deref();
+        let secret = secrets::read_in_background(SECRET, &self.secret_key, credentials);
+        secret.map_err(|fault| fault.why).boxed()
     }
 }
 

@@ -7,21 +7,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
 use watchkeeper_config::redact::Redactor;
 use watchkeeper_config::sinks::no_secret;
-use watchkeeper_config::{SecretSource, SinksConfig};
+use watchkeeper_config::{SecretSource, SinksConfig, bounded};
 use watchkeeper_contract::effect::{Effect, Sealed};
 use watchkeeper_llm::key::CREDENTIALS_VARIABLE;
 
 use super::fault::Fault;
 use crate::background::blocking;
-
-/// Bytes read of a secret's file; bounds the read of a file named by mistake.
-const MAX_BYTES: u64 = 16_384;
 
 /// Folder of this service's systemd credentials, if the service has any.
 pub fn credentials_folder() -> Option<PathBuf> {
@@ -147,14 +143,8 @@ pub fn read(
 }
 
 fn first_line(name: &str, path: &Path) -> Result<String, String> {
-    let read_error = |why: &dyn fmt::Display| {
-        format!("secret {name} can't be read from {}: {why}", path.display())
-    };
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| read_error(&error))?;
-    file.take(MAX_BYTES)
-        .read_to_string(&mut text)
-        .map_err(|error| read_error(&error))?;
+    let text = bounded::read(path)
+        .map_err(|why| format!("secret {name} can't be read from {}: {why}", path.display()))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 

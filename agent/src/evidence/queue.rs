@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use watchkeeper_client::clock::age;
+use watchkeeper_client::clock::is_older;
 use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Gates;
@@ -103,7 +103,7 @@ impl Queue {
             Some(_) => matches!(verdict, Verdict::Escalate | Verdict::Review),
             None => self.has_opinions && verdict == Verdict::Escalate,
         };
-        let is_too_old = self.skips_old && age(record.at, now) > MAX_AGE;
+        let is_too_old = self.skips_old && is_older(record.at, now, MAX_AGE);
         if record.phase != Phase::New || !is_wanted || is_too_old {
             return None;
         }

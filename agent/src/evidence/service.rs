@@ -23,7 +23,7 @@ use tokio::task::{JoinError, JoinSet};
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::backoff::Backoff;
-use watchkeeper_client::clock::{age, wall_now};
+use watchkeeper_client::clock::{is_older, wall_now};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_evidence::chain::{Final, Source, Step};
@@ -217,7 +217,7 @@ struct Deps {
 async fn run_chain(deps: Arc<Deps>, running: RunningChain) -> Result<(), StoreError> {
     loop {
         let mut stored = Arc::clone(&running).lock_owned().await;
-        if age(stored.event.at, wall_now()) > MAX_AGE && stored.chain.given_up().is_none() {
+        if is_older(stored.event.at, wall_now(), MAX_AGE) && stored.chain.given_up().is_none() {
             let why = "the event is too old to ask further sources";
             stored.chain.give_up(why);
         }

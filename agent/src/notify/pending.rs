@@ -55,6 +55,7 @@ impl PendingNotices {
         for page in pages(store, PENDING, PAGE) {
             let page = page?;
             for record in page.corrupt {
+                tracing::warn!(why = record.why, "damaged pending notice deleted");
                 removed.push(RECORDS.delete(record.key));
             }
             for entry in page.entries {

@@ -5,7 +5,7 @@
 //! - A delivery that was tried stays unchanged until it is finished, and one [key](Delivery::key)
 //!   always names the same contents. So a receiver that accepts each key once misses nothing.
 //! - [`DeliveryQueue::reached`] passes an event only after it was delivered or given up, and never
-//!   decreases.
+//!   decreases within one journal.
 //! - At most [`MAX_EVENTS`] events and [`MAX_NOTICES`] notices are in memory. Each notice is
 //!   reported as finished once.
 //!
@@ -16,8 +16,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_assistant::wording::counted;
+use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 
@@ -25,7 +27,7 @@ use super::message::Notification;
 use super::pending::MAX_PENDING;
 use crate::connectors::fault::{Fault, Retry};
 use watchkeeper_client::backoff::Backoff;
-use watchkeeper_client::clock::age;
+use watchkeeper_client::clock::is_older;
 
 /// Events in memory.
 pub(crate) const MAX_EVENTS: usize = 64;
@@ -86,6 +88,20 @@ impl Delivery {
             true => format!("{ids_key}-text"),
             false => ids_key,
         }
+    }
+
+    /// Entry of the audit log, once `channel` has accepted it.
+    pub(crate) fn effect(&self, channel: &ChannelId) -> Value {
+        let ids: Vec<&str> = self
+            .notifications
+            .iter()
+            .map(|one| one.id.as_str())
+            .collect();
+        let accepted = counted(ids.len(), "notification");
+        json!({
+            "channel": channel, "notifications": ids,
+            "sentence": format!("channel {channel} accepted {accepted}"),
+        })
     }
 }
 
@@ -217,7 +233,7 @@ impl DeliveryQueue {
             return None;
         }
         while let Some(first) = self.waiting.front()
-            && age(first.at, now) > self.policy.max_age
+            && is_older(first.at, now, self.policy.max_age)
         {
             if let Some(expired) = self.waiting.pop_front() {
                 self.finish(expired);

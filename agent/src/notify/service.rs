@@ -13,6 +13,7 @@ use secrecy::ExposeSecret as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use url::Url;
+use watchkeeper_assistant::trace::Trace;
 use watchkeeper_config::{ChannelConfig, ChannelKind, HostRule, SinksConfig, channels};
 use watchkeeper_contract::effect::{HttpCall, HttpMethod};
 use watchkeeper_contract::event::Event;
@@ -59,6 +60,7 @@ pub(crate) struct Setup {
     pub names: SharedNames,
     /// Links that answer reviews; absent if none are configured.
     pub links: Option<Arc<ReviewLinks>>,
+    pub trace: Trace,
 }
 
 /// Names that the loop learns and the tasks write.
@@ -117,6 +119,7 @@ impl Service {
                 receiver: Receiver::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
                 names: Arc::clone(&setup.names),
                 links: setup.links.clone(),
+                trace: setup.trace.clone(),
                 runtime: runtime.clone(),
                 store: Arc::clone(store),
                 health: Arc::clone(&health),
@@ -208,6 +211,7 @@ struct ChannelTask {
     receiver: Receiver,
     names: SharedNames,
     links: Option<Arc<ReviewLinks>>,
+    trace: Trace,
     runtime: RuntimeClient,
     store: Arc<dyn Store>,
     health: HealthMap,
@@ -336,6 +340,11 @@ impl ChannelTask {
                 }
                 Err(fault) => (Err(fault), false),
             };
+            if sent.is_ok() {
+                // No delivery waits for the disk of the audit log.
+                let effect = delivery.effect(&self.receiver.channel.id);
+                drop(self.trace.note_or_log_in_background("effect", effect));
+            }
             self.record_result(queue, sent, has_picture);
         }
         let counts = queue.counts();

@@ -197,6 +197,7 @@ fn channels(config: &Config, shared: &Shared) -> Channels {
         sinks: config.sinks.clone(),
         names: Arc::new(Mutex::new(notify::message::Names::new(name))),
         links: shared.links.clone(),
+        trace: shared.trace.clone(),
     })
 }
 

@@ -13,7 +13,7 @@ use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::opinions::{opinion_step, picture, uncertain_event};
 use crate::support::agent::AgentProcess;
-use crate::support::broker::WAIT_TIMEOUT;
+use crate::support::broker::{WAIT_TIMEOUT, until};
 use crate::support::fake_runtime::FakeRuntime;
 use crate::support::model::{KEY, model};
 
@@ -94,8 +94,6 @@ impl Fixture {
         runtime.keeps_picture(picture());
         // Nothing listens at the broker's port: chains need none.
         let agent = AgentProcess::start_with(folder.path(), &runtime, 1, sections);
-        // A new box starts at the end of the journal; wait until the agent has read it.
-        tokio::time::sleep(Duration::from_secs(3)).await;
         Self {
             agent,
             runtime,
@@ -105,11 +103,10 @@ impl Fixture {
 
     /// Waits for the assessment of the only event.
     async fn assessment(&self) -> Value {
-        let until = Instant::now() + WAIT_TIMEOUT;
-        while self.runtime.assessments().is_empty() {
-            assert!(Instant::now() < until, "no assessment");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("no assessment", async || {
+            !self.runtime.assessments().is_empty()
+        })
+        .await;
         let assessments = self.runtime.assessments();
         let [(_, new)] = assessments.as_slice() else {
             panic!("{assessments:?}");
@@ -271,9 +268,9 @@ async fn result_refused_by_runtime_is_sent_again_after_restart() {
         fixture
             .runtime
             .append(event(&["text", "registry", "person"], TEXT));
-        let until = Instant::now() + WAIT_TIMEOUT;
+        let end = Instant::now() + WAIT_TIMEOUT;
         while service.count() == 0 {
-            assert!(Instant::now() < until, "no question");
+            assert!(Instant::now() < end, "no question");
             std::thread::sleep(Duration::from_millis(20));
         }
         // From now on the runtime answers 404 without naming a record.
@@ -351,11 +348,7 @@ async fn agent_killed_during_a_call_pays_and_reports_once() {
     fixture
         .runtime
         .append(event(&["model", "members", "person"], CODE));
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while model.requests().is_empty() {
-        assert!(Instant::now() < until, "no call");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("no call", async || !model.requests().is_empty()).await;
     fixture.agent.crash_and_restart();
     let new = fixture.assessment().await;
     let note = new["links"][0]["note"].as_str().unwrap_or_default();
@@ -366,8 +359,13 @@ async fn agent_killed_during_a_call_pays_and_reports_once() {
     assert_eq!(new["links"][1]["confidence"], 0.95, "{new:#}");
     // Another kill after the result changes nothing.
     fixture.agent.crash_and_restart();
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(fixture.runtime.assessments().len(), 1);
+    fixture.runtime.append(event(&["members", "person"], CODE));
+    until("no assessment of the next event", async || {
+        fixture.runtime.assessments().len() >= 2
+    })
+    .await;
+    let assessments = fixture.runtime.assessments();
+    assert_ne!(assessments[0].0, assessments[1].0, "{assessments:?}");
     assert_eq!(model.requests().len(), 1, "one paid call");
     assert!(fixture.agent.terminate().success());
     assert!(fixture.folder.path().exists());
@@ -392,15 +390,10 @@ async fn random_kills_leave_one_result_and_one_paid_call() {
             fixture.agent.crash_and_restart();
         }
     }
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while fixture.runtime.assessments().len() < EVENTS {
-        assert!(
-            Instant::now() < until,
-            "{} assessments",
-            fixture.runtime.assessments().len()
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("assessments are missing", async || {
+        fixture.runtime.assessments().len() >= EVENTS
+    })
+    .await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut of: Vec<usize> = fixture
         .runtime
@@ -431,11 +424,10 @@ async fn agent_killed_between_sources_asks_the_free_one_again() {
         events.push(usize::try_from(seq.0).expect("small"));
         fixture.agent.crash();
         fixture.agent.restart();
-        let until = Instant::now() + WAIT_TIMEOUT;
-        while fixture.runtime.assessments().len() < nth {
-            assert!(Instant::now() < until, "no assessment {nth}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("no assessment", async || {
+            fixture.runtime.assessments().len() >= nth
+        })
+        .await;
     }
     let assessments = fixture.runtime.assessments();
     let of: Vec<usize> = assessments.iter().map(|(seq, _)| *seq).collect();

@@ -1,7 +1,7 @@
 //! A runtime that lost its journal: the archive, schedules and alerts follow the new one.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -13,7 +13,7 @@ use watchkeeper_contract::rule::Severity;
 
 use crate::support::agent_api::{SOCKET, call, get};
 use crate::support::agent_thread::EmbeddedAgent;
-use crate::support::broker::WAIT_TIMEOUT;
+use crate::support::broker::{WAIT_TIMEOUT, until};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 
 /// Starts a box without a broker.
@@ -35,14 +35,6 @@ fn pictured() -> Event {
             sha256: "ab".repeat(32),
         }],
         ..crossing(Severity::Info)
-    }
-}
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + WAIT_TIMEOUT;
-    while !is_so().await {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
+use watchkeeper_assistant::audit::AuditLog;
 use watchkeeper_client::clock::wall_now;
-use watchkeeper_config::{ChannelConfig, ChannelKind, LlmConfig, SecretSource};
+use watchkeeper_config::{AuditConfig, ChannelConfig, ChannelKind, LlmConfig, SecretSource};
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
@@ -19,7 +20,9 @@ use watchkeeper_scripted_model::{Fault, Server, Step};
 use crate::support::agent::AgentProcess;
 use crate::support::agent_api::{SOCKET, get};
 use crate::support::agent_thread::EmbeddedAgent;
-use crate::support::broker::{Memory, Mosquitto, Subscriber, WAIT_TIMEOUT, mosquitto_or_skip};
+use crate::support::broker::{
+    Memory, Mosquitto, Subscriber, WAIT_TIMEOUT, mosquitto_or_skip, until,
+};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 use crate::support::hook::receiver;
 use crate::support::model::{KEY, llm, model};
@@ -143,6 +146,11 @@ async fn without_broker(
             pictures: false,
         }];
     });
+    // A new channel starts at the end of the journal.
+    until("nobody follows the journal", async || {
+        runtime.followers() >= 2
+    })
+    .await;
     (runtime, model, agent, received)
 }
 
@@ -157,22 +165,16 @@ async fn channel_gets_event_and_changed_opinion_without_a_broker() {
         opinion_step("confirm", 0.9),
     ];
     let (runtime, model, agent, received) = without_broker(folder.path(), steps).await;
-    // A new box starts at the end of the journal; wait until the agent has read it.
-    std::thread::sleep(Duration::from_secs(2));
     let mut opinions = Vec::new();
     for _ in 0..3 {
         let requests_before = model.requests().len();
         let event = uncertain_event(false);
         let id = event.id.to_string();
         runtime.append(event);
-        let until = Instant::now() + WAIT_TIMEOUT;
-        while model.requests().len() == requests_before && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(
-            model.requests().len() > requests_before,
-            "no LLM call without a broker"
-        );
+        until("no LLM call without a broker", async || {
+            model.requests().len() > requests_before
+        })
+        .await;
         while let Ok((key, text)) = received.recv_timeout(Duration::from_secs(3)) {
             if key.ends_with("-opinion") {
                 assert_eq!(key, format!("{id}-opinion"));
@@ -192,6 +194,17 @@ async fn channel_gets_event_and_changed_opinion_without_a_broker() {
         .filter(|key| key.ends_with("-opinion"))
         .count();
     assert_eq!((opinions.len(), follow_ups), (5, 2), "{opinions:?}");
+    let home = folder.path().join("state/assistant");
+    let log = AuditLog::of_activity(&home, AuditConfig::default());
+    let is_delivery = |record: &&Value| record["of"]["channel"] == "ops";
+    let deliveries = || {
+        log.latest(20)
+            .expect("records")
+            .iter()
+            .filter(is_delivery)
+            .count()
+    };
+    until("a delivery is not audited", async || deliveries() == 5).await;
     assert_eq!(model.violations(), Vec::<String>::new());
     agent.stop();
 }
@@ -201,7 +214,6 @@ async fn restart_without_a_broker_asks_once_per_event() {
     let folder = tempfile::tempdir().expect("dir");
     let (runtime, model, agent, received) =
         without_broker(folder.path(), vec![opinion_step("confirm", 0.9)]).await;
-    std::thread::sleep(Duration::from_secs(2));
     runtime.append(uncertain_event(false));
     let (_, _) = received.recv_timeout(WAIT_TIMEOUT).expect("the event");
     let (key, _) = received.recv_timeout(WAIT_TIMEOUT).expect("its opinion");
@@ -213,10 +225,7 @@ async fn restart_without_a_broker_asks_once_per_event() {
     let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |config| {
         config.llm = Some(llm(&second));
     });
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while second.requests().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("no call", async || !second.requests().is_empty()).await;
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(
         second.requests().len(),
@@ -233,26 +242,17 @@ async fn opinion_is_recorded_once_after_both_daemons_were_away() {
     // The model answers the second attempt, after the runtime has stopped.
     let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];
     let (mut runtime, model, agent, received) = without_broker(folder.path(), steps).await;
-    std::thread::sleep(Duration::from_secs(2));
     let seq = runtime.append(uncertain_event(false));
     received.recv_timeout(WAIT_TIMEOUT).expect("the event");
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while model.requests().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("no call", async || !model.requests().is_empty()).await;
     runtime.halt();
-    while model.requests().len() < 2 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("no second call", async || model.requests().len() >= 2).await;
     agent.stop();
     assert_eq!(runtime.assessments(), []);
 
     runtime.resume();
     let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |_| {});
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while runtime.assessments().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("no assessment", async || !runtime.assessments().is_empty()).await;
     agent.stop();
     let assessments = runtime.assessments();
     let [(of, new)] = assessments.as_slice() else {
@@ -273,38 +273,22 @@ async fn opinion_refused_by_runtime_is_sent_again_after_restart() {
     // The model answers the second attempt, after the journal was lost.
     let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];
     let (runtime, model, agent, received) = without_broker(folder.path(), steps).await;
-    // A new channel starts at the end of the journal.
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while runtime.followers() < 2 {
-        assert!(Instant::now() < until, "nobody follows the journal");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
     let event = uncertain_event(false);
     runtime.append(event.clone());
     received.recv_timeout(WAIT_TIMEOUT).expect("the event");
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while model.requests().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("no call", async || !model.requests().is_empty()).await;
     // From now on the runtime answers 404 without naming a record.
     runtime.lose_journal();
     let is_refused = async || {
         let counts = get(&folder.path().join(SOCKET), "/v1/opinions").await;
         counts.is_some_and(|counts| counts["refused"] == 1)
     };
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while !is_refused().await {
-        assert!(Instant::now() < until, "the refusal is not counted");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the refusal is not counted", is_refused).await;
     agent.stop();
     assert_eq!(runtime.assessments(), []);
     runtime.append(event);
     let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |_| {});
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while runtime.assessments().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("no assessment", async || !runtime.assessments().is_empty()).await;
     agent.stop();
     assert_eq!(runtime.assessments().len(), 1);
 }

@@ -215,7 +215,10 @@ impl RuntimeClient {
         } else if error.is_connect() {
             ClientError::Unreachable {
                 socket: self.socket.clone(),
-                cause: root_cause(error),
+                cause: match self.socket.exists() {
+                    true => root_cause(error),
+                    false => "its socket is not there".to_owned(),
+                },
             }
         } else if error.is_timeout() {
             ClientError::Timeout {

@@ -108,7 +108,7 @@ fn llm_set_up_counts_like_its_trial_once_confirmed() -> anyhow::Result<()> {
         .flatten()
         .map(|entry| entry.path())
         .collect();
-    assert_eq!(pictures.len(), 1);
+    assert_eq!(pictures.len(), 2, "of the LLM's preview and of the trial");
     site.model.finish()
 }
 

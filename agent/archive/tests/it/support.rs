@@ -173,7 +173,8 @@ impl<F: Fn() -> Result<(), String> + Send + Sync> S3Access for Access<F> {
         async move { (self.0)().map(|()| client) }.boxed()
     }
 
-    fn secret_key(&self) -> Result<SecretString, String> {
-        Ok(SECRET_KEY.into())
+    fn secret_key(&self) -> BoxFuture<'_, Result<SecretString, String>> {
+        let secret: Result<SecretString, String> = Ok(SECRET_KEY.into());
+        async move { secret }.boxed()
     }
 }

@@ -32,12 +32,12 @@ use watchkeeper_config::AuditConfig;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable::sync_folder;
+use watchkeeper_store::file_lock::{LOCK_TIMEOUT, lock};
 use watchkeeper_store::private_folder::make_private;
 
 pub use record::MAX_RECORD;
 pub use verify::{AuditReport, Damage, verify};
 
-use crate::file_lock;
 use record::AuditRecord;
 use segment::Segment;
 
@@ -98,7 +98,7 @@ impl AuditLog {
                 sync_folder(home)?;
             }
         }
-        let _lock = file_lock::lock(&self.folder.join(LOCK_FILE))?;
+        let _lock = lock(&self.folder.join(LOCK_FILE), LOCK_TIMEOUT)?;
         let mut segments = segment::list(&self.folder)?;
         let mut tail = self.repair_tail(&mut segments)?;
         let dated = Some(now).filter(|_| quality == TimeQuality::Synced);
@@ -227,7 +227,9 @@ impl AuditLog {
             let written = file.write_all(line.as_bytes());
             if let Err(error) = written.and_then(|()| file.sync_data()) {
                 // A line that was not acknowledged must not stay in the log.
-                file.set_len(last.bytes)?;
+                if let Err(cause) = file.set_len(last.bytes) {
+                    tracing::error!(%cause, "a failed entry stays in the audit log");
+                }
                 return Err(error);
             }
             last.bytes += line.len() as u64;

@@ -118,9 +118,9 @@ impl PastAnswer {
         for camera in &self.knowledge.cameras {
             let gaps = || camera.unknown.iter().map(length);
             if gaps().all(|gap| gap < MIN_MS) {
-                whole.push(camera.name.as_str());
+                whole.push(camera.title());
             } else if gaps().sum::<i64>() < to - from {
-                part.push(camera.name.as_str());
+                part.push(camera.title());
             }
         }
         let mut sentences = Vec::new();
@@ -142,6 +142,12 @@ impl PastAnswer {
     }
 
     pub(super) fn of_span(&self, zone: &TimeZone) -> String {
+        let parts = [Some(self.without_list(zone)), self.found.list_sentence()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The answer without the title of the list of events.
+    pub(super) fn without_list(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
         let is_empty = found.number == 0 && found.is_complete();
@@ -183,15 +189,24 @@ impl PastAnswer {
         parts.extend(self.replayed.iter().map(|of| of.sentence(range, zone)));
         parts.extend(self.only());
         parts.extend(self.of_other_classes());
-        parts.extend(found.list_sentence());
         parts.join(" ")
+    }
+
+    /// The entries of which something is known.
+    fn seeing(&self) -> impl Iterator<Item = &CameraKnowledge> + Clone {
+        let cameras = self.knowledge.cameras.iter();
+        cameras.filter(|camera| !self.knowledge.is_unknown(camera))
     }
 
     /// How much of the time is known, in numbers where the question is about one camera.
     fn known_part(&self) -> String {
         let (from, to) = self.knowledge.question.range;
-        match self.knowledge.cameras.as_slice() {
-            [camera] => format!(
+        let mut seeing = self.seeing();
+        if seeing.clone().all(|camera| camera.unknown.is_empty()) {
+            return "all that time".to_owned();
+        }
+        match (seeing.next(), seeing.next()) {
+            (Some(camera), None) => format!(
                 "during {} of {}",
                 duration_ms(camera.known.length()),
                 duration_ms(to - from)
@@ -229,19 +244,29 @@ impl PastAnswer {
                 number => format!("{} {}", camera.name, number.unwrap_or(0)),
             }
         };
-        let cameras: Vec<String> = self.knowledge.cameras.iter().map(number).collect();
+        let mut cameras: Vec<&CameraKnowledge> = self.knowledge.cameras.iter().collect();
+        cameras.dedup_by(|next, camera| next.camera == camera.camera);
+        let cameras: Vec<String> = cameras.into_iter().map(number).collect();
         (self.only_number && cameras.len() > 1)
             .then(|| format!("By camera: {}.", cameras.join(", ")))
     }
 
     /// The cameras that watched, with their classes and how often.
     fn watched(&self, when: &str) -> String {
-        let cameras = self.knowledge.cameras.iter();
-        let seeing = cameras.filter(|camera| !self.knowledge.is_unknown(camera));
-        let names: Vec<&str> = seeing.clone().map(|c| c.name.as_str()).collect();
-        let asked = self.knowledge.question.labels.iter();
+        let seeing = self.seeing();
+        let labels = &self.knowledge.question.labels;
+        let asked = seeing
+            .clone()
+            .flat_map(|camera| match camera.about.as_slice() {
+                [] => labels.as_slice(),
+                about => about,
+            });
         let told = seeing.clone().flat_map(|camera| &camera.classes);
         let classes: BTreeSet<&str> = asked.chain(told).map(String::as_str).collect();
+        let names: Vec<String> = match classes.len() {
+            1 => seeing.clone().map(|camera| camera.name.clone()).collect(),
+            _ => seeing.clone().map(CameraKnowledge::title).collect(),
+        };
         let classes = match classes.len() {
             0 => String::new(),
             1..=MAX_CLASSES => {
@@ -301,7 +326,7 @@ impl PastAnswer {
             return self.without_span(zone);
         }
         let is_shown = |gap: &&Unknown| gap.to_ms - gap.from_ms >= MIN_MS || to - from < MIN_MS;
-        let mut gaps: Vec<(Vec<&str>, &Unknown)> = Vec::new();
+        let mut gaps: Vec<(Vec<String>, &Unknown)> = Vec::new();
         let mut quiet = Vec::new();
         for camera in &self.knowledge.cameras {
             let shown = camera.unknown.iter().filter(is_shown);
@@ -311,15 +336,15 @@ impl PastAnswer {
             let alone = cooling.iter().copied().filter(|_| cooling.len() == 1);
             for gap in others.into_iter().chain(alone) {
                 match gaps.iter_mut().find(|(_, known)| *known == gap) {
-                    Some((cameras, _)) => cameras.push(camera.name.as_str()),
-                    None => gaps.push((vec![camera.name.as_str()], gap)),
+                    Some((cameras, _)) => cameras.push(camera.title()),
+                    None => gaps.push((vec![camera.title()], gap)),
                 }
             }
             if cooling.len() > 1 {
                 let total: i64 = cooling.iter().map(|gap| gap.to_ms - gap.from_ms).sum();
                 quiet.push(format!(
                     "{} for {} in {} cool-downs after events",
-                    camera.name,
+                    camera.title(),
                     duration_ms(total),
                     cooling.len()
                 ));
@@ -361,7 +386,7 @@ impl PastAnswer {
         format!("{}, because {}", names.join(", "), reason(&why, zone))
     }
 
-    fn gap(&self, cameras: &[&str], gap: &Unknown, zone: &TimeZone) -> String {
+    fn gap(&self, cameras: &[String], gap: &Unknown, zone: &TimeZone) -> String {
         let (from, to) = self.knowledge.question.range;
         let when = if (gap.from_ms, gap.to_ms) == (from, to) {
             String::new()

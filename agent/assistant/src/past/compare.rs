@@ -47,6 +47,19 @@ impl PastAnswer {
         }
     }
 
+    /// The answer in words, after the question that it answers; without the list of events.
+    pub fn summary(&self, zone: &TimeZone) -> String {
+        let question = &self.knowledge.question;
+        let labels = (!question.labels.is_empty()).then(|| question.labels.join(" or "));
+        let camera = match self.knowledge.cameras.as_slice() {
+            [camera] => Some(format!("on {}", camera.name)),
+            _ => None,
+        };
+        let asked = labels.into_iter().chain(camera);
+        let asked: Vec<String> = asked.chain([span(question.range, zone)]).collect();
+        format!("{}: {}", asked.join(", "), self.without_list(zone))
+    }
+
     pub(super) fn sentence(&self, zone: &TimeZone) -> String {
         match &self.compared_with {
             Some(other) => sentence(self, other, zone),
@@ -100,7 +113,7 @@ fn is_alike(one: &PastAnswer, other: &PastAnswer) -> bool {
     let recorded = |answer: &PastAnswer| -> Vec<_> {
         let cameras = answer.knowledge.cameras.iter();
         cameras
-            .map(|c| (c.camera.clone(), c.only.clone(), c.classes.clone()))
+            .map(|c| (c.title(), c.only.clone(), c.classes.clone()))
             .collect()
     };
     recorded(one) == recorded(other)

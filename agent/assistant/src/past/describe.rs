@@ -30,11 +30,15 @@ impl Knowledge {
                     json!({"from": from, "to": to, "because": reason(&gap.why, zone)})
                 })
                 .collect();
-            json!({
+            let mut told = json!({
                 "camera": camera.camera, "name": camera.name, "known": known, "unknown": unknown,
                 "known_times": camera.known.as_slice().len(), "unknown_times": camera.unknown.len(),
                 "recorded_only": camera.only, "pictures_per_s": camera.rate,
-            })
+            });
+            if !camera.about.is_empty() {
+                told["classes"] = json!(camera.about);
+            }
+            told
         };
         let cameras: Vec<Value> = self.cameras.iter().map(camera).collect();
         let watched = match (self.is_whole(), self.is_none()) {

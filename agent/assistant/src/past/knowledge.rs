@@ -5,6 +5,7 @@
 //!   a watch that answers the question comes before the reports of other watches.
 //! - Not here: the question (`question`), and words for the result (`describe`, `answer`).
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
@@ -21,7 +22,7 @@ use super::why::Why;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Knowledge {
     pub question: PastQuestion,
-    /// One for each camera of the question.
+    /// One for each camera of the question; several where its classes are not known alike.
     pub cameras: Vec<CameraKnowledge>,
 }
 
@@ -31,6 +32,8 @@ pub struct CameraKnowledge {
     pub camera: SourceId,
     /// What people call it; its id if it has no name.
     pub name: String,
+    /// The classes of the question that this is about; empty: all of them.
+    pub about: Vec<String>,
     /// When an event would have been recorded.
     pub known: Intervals,
     /// The rest of the range, rising.
@@ -60,6 +63,16 @@ const MIN_KNOWN_MS: i64 = 1000;
 /// Frames below which a span has no rate.
 const MIN_FRAMES: u64 = 2;
 
+impl CameraKnowledge {
+    /// Its name, with the classes that this is about.
+    pub(super) fn title(&self) -> String {
+        match self.about.as_slice() {
+            [] => self.name.clone(),
+            about => format!("{} ({})", self.name, about.join(" or ")),
+        }
+    }
+}
+
 impl Knowledge {
     /// Compares a question with the coverage. `begun` are the events in its range and some time
     /// before; schedules are in `zone`.
@@ -75,9 +88,9 @@ impl Knowledge {
             begun,
             zone,
         };
-        let camera = |camera: &SourceId| given.camera_knowledge(camera);
+        let cameras = question.cameras.iter();
         Self {
-            cameras: question.cameras.iter().map(camera).collect(),
+            cameras: cameras.flat_map(|camera| given.by_class(camera)).collect(),
             question: question.clone(),
         }
     }
@@ -123,6 +136,46 @@ struct Collected {
 }
 
 impl Given<'_> {
+    /// The knowledge about the classes of the question, those that are known alike together. A rule
+    /// for cats does not answer whether there was a dog. What is known for longest is first.
+    fn by_class(&self, camera: &SourceId) -> Vec<CameraKnowledge> {
+        if self.question.labels.len() < 2 {
+            return vec![self.camera_knowledge(camera)];
+        }
+        let mut groups: Vec<CameraKnowledge> = Vec::new();
+        for class in &self.question.labels {
+            let question = PastQuestion {
+                labels: vec![class.clone()],
+                ..self.question.clone()
+            };
+            let given = Given {
+                question: &question,
+                report: self.report,
+                begun: self.begun,
+                zone: self.zone,
+            };
+            let known = given.camera_knowledge(camera);
+            let is_alike = |group: &&mut CameraKnowledge| {
+                group.known == known.known && group.unknown == known.unknown
+            };
+            match groups.iter_mut().find(is_alike) {
+                Some(group) => {
+                    group.about.push(class.clone());
+                    group.only.extend(known.only);
+                }
+                None => groups.push(CameraKnowledge {
+                    about: vec![class.clone()],
+                    ..known
+                }),
+            }
+        }
+        if let [group] = groups.as_mut_slice() {
+            group.about.clear();
+        }
+        groups.sort_by_key(|group| Reverse(group.known.length()));
+        groups
+    }
+
     fn camera_knowledge(&self, camera: &SourceId) -> CameraKnowledge {
         let (from, to) = self.question.range;
         let whole = Intervals::one(from, to);
@@ -171,6 +224,7 @@ impl Given<'_> {
         CameraKnowledge {
             camera: camera.clone(),
             name: camera.to_string(),
+            about: Vec::new(),
             unknown: explain(&gaps, &found, &self.telling(&placed), &placed, &otherwise),
             known,
             is_all_in_part: !all.is_empty(),

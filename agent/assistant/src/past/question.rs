@@ -95,10 +95,9 @@ impl PastQuestion {
                 told: vec![describe(rule)],
             });
         }
-        let missing = match self.missing_classes(span, rule) {
-            Ok(missing) => missing,
-            Err(why) => return Tells::No(why),
-        };
+        if let Err(why) = self.check_classes(span, rule) {
+            return Tells::No(why);
+        }
         let is_at_place = self.place.is_some() || rule.place.is_none();
         let is_everywhere = match self.conditions.as_slice() {
             [] => rule.condition == APPEARS || self.place.is_some() && rule.condition == ENTERS,
@@ -108,14 +107,12 @@ impl PastQuestion {
         };
         let is_both_ways = rule.direction.is_none() || rule.direction == self.direction;
         let is_everywhere = is_everywhere && !rule.may_drop && is_both_ways;
-        if missing.is_empty() && is_everywhere {
+        if is_everywhere {
             return Tells::All;
         }
-        let labels = self.labels.iter().map(String::as_str);
-        let told: Vec<&str> = labels.filter(|label| !missing.contains(label)).collect();
-        let of = match told.as_slice() {
+        let of = match self.labels.as_slice() {
             [] => String::new(),
-            told => format!(" of {}", told.join(" or ")),
+            labels => format!(" of {}", labels.join(" or ")),
         };
         let filter = if rule.may_drop {
             ", as far as its filters let them through"
@@ -125,8 +122,8 @@ impl PastQuestion {
         Tells::Part(format!("{}{of}{filter}", describe(rule)))
     }
 
-    /// The classes of the question that the rule could not report.
-    fn missing_classes(&self, span: &CoverageSpan, rule: &WatchedRule) -> Result<Vec<&str>, Why> {
+    /// Returns why the rule could report no class of the question.
+    fn check_classes(&self, span: &CoverageSpan, rule: &WatchedRule) -> Result<(), Why> {
         let detectors = &rule.detectors;
         let classes = detectors.iter().flat_map(|detector| &detector.classes);
         let classes: BTreeSet<&String> = match (span.watch.renames_classes, &rule.classes) {
@@ -134,15 +131,13 @@ impl PastQuestion {
             (false, named) if named.is_empty() => classes.collect(),
             (false, named) => classes.filter(|class| named.contains(class)).collect(),
         };
-        let missing = self.labels.iter().filter(|label| !classes.contains(label));
-        let missing: Vec<&str> = missing.map(String::as_str).collect();
-        if missing.len() < self.labels.len() || self.labels.is_empty() {
+        if self.labels.is_empty() || self.labels.iter().any(|label| classes.contains(label)) {
             // An event about a number or a value is about no object.
             return match rule.condition.as_str() {
                 "count" | "value" if !self.labels.is_empty() => Err(Why::OtherEvents {
                     told: vec![describe(rule)],
                 }),
-                _ => Ok(missing),
+                _ => Ok(()),
             };
         }
         if span.watch.renames_classes && rule.classes.is_empty() {

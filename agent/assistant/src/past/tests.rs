@@ -604,6 +604,36 @@ fn who_came_before_and_stayed_is_an_event() {
 }
 
 #[test]
+fn class_that_nothing_watched_for_is_not_denied_with_another() {
+    let mut asked = people("Wed 18:00", "Wed 19:00");
+    asked.labels.push("cat".to_owned());
+    let text = sentence(&asked, &coverage(), journal());
+    assert_eq!(
+        text,
+        "No event was recorded: yard watched for person all that time. Not known: yard (cat), \
+         because only person was looked for."
+    );
+    let known = answer_to(&asked, &coverage(), journal())
+        .knowledge
+        .to_json(8, &zone());
+    assert_eq!(known["watched"], "part_of_the_time");
+    assert_eq!(known["cameras"][1]["classes"], json!(["cat"]));
+    // Two rules that report one class each leave nothing out.
+    let mut both = coverage();
+    for span in &mut both.spans {
+        let rules = &mut span.watch.rules;
+        let mut cats = rules[0].clone();
+        cats.detectors[0].classes = vec!["cat".to_owned()];
+        rules.push(cats);
+    }
+    let text = sentence(&asked, &both, journal());
+    assert_eq!(
+        text,
+        "No event: yard watched for cat or person all that time."
+    );
+}
+
+#[test]
 fn rule_that_may_drop_objects_never_gives_a_plain_no() {
     let asked = people("Wed 18:00", "Wed 19:00");
     let filtered = with_rule(|rule| rule.may_drop = true);

@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use watchkeeper_store::durable::replace_private;
+use watchkeeper_store::file_lock::{LOCK_TIMEOUT, lock};
 use watchkeeper_store::private_folder::make_private;
 
 use super::conversation::{ShownProposal, readable};
-use crate::file_lock;
 use crate::permissions::Entrypoint;
 
 /// Most pending proposals of one entrypoint.
@@ -281,7 +281,7 @@ impl PendingProposals {
     fn lock(&self) -> Result<File, PendingError> {
         let path = self.folder.join(LOCK);
         make_private(&self.folder)
-            .and_then(|()| file_lock::lock(&path))
+            .and_then(|()| lock(&path, LOCK_TIMEOUT))
             .map_err(|source| PendingError::Io { path, source })
     }
 

@@ -242,10 +242,15 @@ impl PriceTag {
     fn processor(&self) -> Option<String> {
         let (share, shares) = (self.processor_share?, self.shares?);
         let percent = |share: f64| format!("{:.1}", share * 100.0);
-        let mut text = match (shares.is_changing, shares.others) {
-            (true, _) => format!("up to {}", percent(share.high)),
-            (false, Some(_)) => share.text(percent),
-            (false, None) => format!("at least {}", share.text(percent)),
+        let is_missing = shares.wanted_fps * (1.0 - EXACT) > shares.looked_fps;
+        let number = match is_missing {
+            true => percent(share.likely),
+            false => share.text(percent),
+        };
+        let mut text = match shares.others {
+            _ if shares.is_changing && !is_missing => format!("up to {}", percent(share.high)),
+            Some(_) => number,
+            None => format!("at least {number}"),
         };
         text.push_str(" % of a core");
         let is_decoding_known = shares.others.is_some();
@@ -261,10 +266,12 @@ impl PriceTag {
                 text.push_str(&format!(" ({why})"));
             }
         }
-        if shares.wanted_fps * (1.0 - EXACT) > shares.looked_fps {
+        if is_missing {
             let (looked, wanted) = (shares.looked_fps, shares.wanted_fps);
             text.push_str(&format!(
-                " (this load leaves it {looked:.1} of {wanted:.1} frames a second)"
+                " (this load leaves it {looked:.1} of {wanted:.1} frames a second; all of them \
+                 would take up to {} %)",
+                percent(share.high)
             ));
         }
         if shares.is_changing {

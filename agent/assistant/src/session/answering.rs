@@ -171,7 +171,7 @@ impl Session {
     ) -> Result<(), PendingError> {
         let socket = self.deps.client.socket().to_path_buf();
         if let Some(store) = &mut self.store {
-            let by = Some(store.requester.clone());
+            let by = store.requester.clone();
             let keep = move |all: &PendingProposals| {
                 let id = Some(all.keep(&socket, &shown, by, now)?);
                 let all = all.clone();
@@ -276,10 +276,15 @@ impl Session {
         here: &SystemSnapshot,
     ) -> Result<(), Error> {
         let may_replay = self.deps.entrypoint != Entrypoint::Remote;
-        let answer = past::answer(&self.deps.client, wanted, may_replay).await?;
+        let out = &self.deps.out;
+        out.report(ProgressEvent::Busy(
+            "searching the journal and its coverage",
+        ));
+        let answer = past::answer(&self.deps.client, wanted, may_replay).await;
+        out.report(ProgressEvent::Idle);
+        let answer = answer?;
         let counters = format_line_counters(wanted, &here.pipelines).unwrap_or_default();
         let understood = format!("{understood} {counters}");
-        let out = &self.deps.out;
         out.report(ProgressEvent::Events(&answer, understood.trim()));
         // The API's answer has the media ids, and there is no user's folder.
         if wanted.pictures && !self.deps.entrypoint.is_api() {

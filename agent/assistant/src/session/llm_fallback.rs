@@ -18,8 +18,8 @@ use super::secrets::hide_secrets;
 use super::setup_runner::{PREVIEWS_FOLDER, SetupRequest, SetupRunner};
 use super::sub_agents::SubAgents;
 use super::user_session::Session;
-use crate::blueprint::BlueprintStore;
 use crate::blueprint::store::BlueprintEntry;
+use crate::blueprint::{BlueprintStore, Job};
 use crate::failure::Error;
 use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
@@ -308,6 +308,7 @@ impl Session {
             runner: &runner,
             permissions: self.deps.approval.permissions().clone(),
         };
+        let is_question = routed.blueprint.job == Job::Question;
         let first = request(routed, attached.clone());
         let (mut end, mut turn_log) = runner.run(first, &agents).await?;
         if end == TurnEnd::HandOver {
@@ -319,11 +320,17 @@ impl Session {
             (end, turn_log) = runner.run(request(routed, attached), &agents).await?;
         }
         let model = turn_log.turn.model().to_owned();
+        let is_checked = turn_log.turn.facts().past().next().is_some();
         self.finished_turn = Some(turn_log);
         match end {
             // No set-up has a tool that hands over.
             TurnEnd::HandOver => Err("the set-up handed the request over to itself".to_owned()),
-            TurnEnd::Answer { text } => Ok(self.conversation.answer(text, true)),
+            TurnEnd::Answer { text } => {
+                if is_question && !is_checked {
+                    self.report_note("no events were searched for this answer");
+                }
+                Ok(self.conversation.answer(text, true))
+            }
             TurnEnd::NoResult { why } => Err(why),
             TurnEnd::Actions {
                 actions,

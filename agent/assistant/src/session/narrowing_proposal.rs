@@ -14,6 +14,7 @@ use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_engine::rules::derive;
 use watchkeeper_engine::workflow::compile;
 
+use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::Error;
 use crate::narrowing::{NotNarrowed, narrow};
@@ -97,8 +98,11 @@ impl Session {
             hours: hours.min(MAX_BACKTEST_HOURS),
             pictures: false,
         };
-        let report = self.deps.client.backtest(&wanted).await.ok()?;
-        BacktestSummary::from_report(&report, spec).ok()
+        let out = &self.deps.out;
+        out.report(ProgressEvent::Busy("replaying the detection history"));
+        let report = self.deps.client.backtest(&wanted).await;
+        out.report(ProgressEvent::Idle);
+        BacktestSummary::from_report(&report.ok()?, spec).ok()
     }
 }
 

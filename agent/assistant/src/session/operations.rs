@@ -215,15 +215,6 @@ impl Session {
         by: Option<&str>,
     ) -> Result<(), Error> {
         self.drop_waiting().await?;
-        // The answer would come from another process, which knows nothing of this.
-        if self.deps.entrypoint == Entrypoint::Ask {
-            let sentence = format!(
-                "this needs a yes, which `watchkeeper chat` asks for; `watchkeeper archive` and \
-                 `watchkeeper job` do it at once: {}",
-                describe_all(&actions)
-            );
-            return Err(Error::input(sentence));
-        }
         self.trace_event(
             "actions",
             || json!({"sentence": describe_all(&actions), "actions": actions, "model": by}),

@@ -92,16 +92,6 @@ impl TrialRunner<'_> {
         all
     }
 
-    /// Replays each pipeline on the last hours.
-    pub(super) async fn replay(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
-        let deployed = deployed(offer);
-        let tried = deployed.iter().take(MAX_TRIALS);
-        let mut all: Vec<_> = tried.map(|spec| TrialResult::new(spec)).collect();
-        self.add_backtests(&deployed, &mut all).await;
-        self.add_prices(&deployed, &mut all).await;
-        all
-    }
-
     /// Computes what each pipeline would take, from its trial and the latest events.
     async fn add_prices(&self, deployed: &[&PipelineSpec], all: &mut [TrialResult]) {
         let health = &self.here.health;

@@ -84,8 +84,8 @@ pub struct SessionDeps {
 #[derive(Debug)]
 pub struct ProposalStore {
     pub pending: PendingProposals,
-    /// The session that they belong to.
-    pub requester: Requester,
+    /// The session that they belong to; `None` for the commands of a user.
+    pub requester: Option<Requester>,
     /// Id of the proposal that waits in this session.
     pub id: Option<String>,
 }
@@ -392,8 +392,7 @@ impl Session {
         &self.deps.approval
     }
 
-    /// Runs the trial of a proposal of the rules; one of an LLM, which tried it itself, is replayed
-    /// on the last hours only.
+    /// Runs the trial of a proposal; an LLM may have tried its own, but not for the price.
     async fn run_trials(&self, reply: &mut Reply, here: &SystemSnapshot) {
         let (Reply::Proposal(offer) | Reply::ChangedProposal(offer)) = reply else {
             return;
@@ -407,10 +406,7 @@ impl Session {
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.deps.out),
         };
-        offer.trials = match offer.llm_proposal {
-            None => runner.run(offer).await,
-            Some(_) => runner.replay(offer).await,
-        };
+        offer.trials = runner.run(offer).await;
     }
 
     /// Handles a text by the rules: a user's own, or an LLM's rewording.

@@ -74,6 +74,11 @@ pub enum ToolFact {
     },
     /// The plan was replaced.
     Plan { steps: Vec<PlanStep> },
+    /// The journal was searched.
+    Past {
+        /// The rules' answer, with what could have been known.
+        sentence: String,
+    },
     /// The request goes to the set-up.
     HandOver,
     /// An action that waits for a yes.
@@ -205,6 +210,14 @@ impl TurnFacts {
                 }),
                 _ => None,
             })
+    }
+
+    /// The rules' answers to the searches of the journal.
+    pub fn past(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().filter_map(|fact| match fact {
+            ToolFact::Past { sentence } => Some(sentence.as_str()),
+            _ => None,
+        })
     }
 
     /// Whether the request goes to the set-up.

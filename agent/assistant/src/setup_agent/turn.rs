@@ -303,24 +303,44 @@ impl Turn {
             return TurnEnd::Actions { actions, text };
         }
         // Text before calls that led to nothing is not an answer.
-        let is_cut = self.stop.is_none() && self.has_spent_its_money();
+        let is_cut = self.stop.is_none();
         match text.as_str() {
-            _ if is_cut => TurnEnd::NoResult {
-                why: format!(
-                    "the request cost {}, the limit of the blueprint {} for one request; ask for \
-                     less at once, or raise limits.cost_usd",
-                    self.spent.cost, self.head.blueprint
-                ),
-            },
+            _ if is_cut => {
+                let (took, key) = match self.has_spent_its_money() {
+                    true => (format!("cost {}", self.spent.cost), "cost_usd"),
+                    false => (format!("took {} steps", self.spent.asks), "steps"),
+                };
+                let why = format!(
+                    "the request {took}, the limit of the blueprint {} for one request; ask for \
+                     less at once, or raise limits.{key}",
+                    self.head.blueprint
+                );
+                TurnEnd::NoResult { why }
+            }
             "" => TurnEnd::NoResult {
                 why: "the language model gave no answer; ask again".to_owned(),
             },
             // The text may say that something waits for a yes.
-            _ if self.is_draft_failed || self.facts.draft_count() > 0 => TurnEnd::Answer {
-                text: format!("{text}\n{NOTHING_PROPOSED}"),
+            _ => TurnEnd::Answer {
+                text: self.checked_answer(text),
             },
-            _ => TurnEnd::Answer { text },
         }
+    }
+
+    /// The model's answer, with what it may not contradict: the rules' answers about the past, and
+    /// that nothing was proposed.
+    fn checked_answer(&self, text: String) -> String {
+        let is_drafted = self.is_draft_failed || self.facts.draft_count() > 0;
+        let mut lines = vec![text];
+        lines.extend(
+            self.facts
+                .past()
+                .map(|past| format!("By the journal: {past}")),
+        );
+        // Two searches may have been for the same.
+        lines.dedup();
+        lines.extend(is_drafted.then(|| NOTHING_PROPOSED.to_owned()));
+        lines.join("\n")
     }
 
     /// How the turn ends if a prompt of `prompt` tokens exceeds `max_prompt`: with the proposal so

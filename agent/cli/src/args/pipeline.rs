@@ -44,6 +44,19 @@ pub(crate) enum PipelineAction {
     },
 }
 
+impl PipelineAction {
+    /// Returns what it changes, for the audit log.
+    pub(crate) fn change(&self) -> Option<String> {
+        match self {
+            Self::List | Self::Show { .. } | Self::Try(_) => None,
+            Self::Create { file } => Some(format!("deploy the pipeline in {}", file.display())),
+            Self::Pause { id, .. } => Some(format!("pause pipeline {id}")),
+            Self::Resume { id } => Some(format!("resume pipeline {id}")),
+            Self::Delete { id } => Some(format!("delete pipeline {id}")),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct PipelineTryArgs {
     /// File with a pipeline, as for `create`.

@@ -40,6 +40,8 @@ const PAGE: u32 = 500;
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) results: PipelineResults,
+    /// Models and back ends.
+    pub(super) detector: Option<String>,
     /// Note of the runtime about the source, such as an incomplete recording.
     pub(super) note: Option<String>,
     pub(super) failure: Option<Failure>,
@@ -104,11 +106,11 @@ pub(super) async fn follow(
         Err(second) => return Err(failure.unwrap_or(second)),
     };
     let note = print_rest(run, target, &mut printer).await;
-    let failure = failure
-        .or_else(|| outside_picture(&status))
-        .or_else(|| no_frame(&status.results, &notices));
+    let failure = failure.or_else(|| outside_picture(&status));
+    let failure = failure.or_else(|| no_frame(&status.results, &notices));
     Ok(Outcome {
         results: status.results,
+        detector: status.detector,
         note,
         failure,
     })

@@ -131,6 +131,7 @@ pub(super) async fn run(
     let undelivered = environment.close(out).await;
     let Outcome {
         results,
+        detector,
         note,
         failure,
     } = outcome?;
@@ -138,7 +139,7 @@ pub(super) async fn run(
         // Without a frame, or with a line outside the picture, a summary has no meaning.
         Some(failure) if results.frames == 0 || failure.exit == Exit::BadInput => Err(failure),
         failure => {
-            let summary = Summary::from(&results).with_note(note);
+            let summary = Summary::from(&results).with_notes(detector, note);
             let summary = match &args.workflow {
                 Some(_) => summary.with_outputs(&results),
                 None => summary,

@@ -14,6 +14,9 @@ use watchkeeper_assistant::wording::{counted, cut};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Summary {
     r#type: &'static str,
+    /// Models and back ends, such as `yolox-nano on rten`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detector: Option<String>,
     frames: u64,
     /// Source time in seconds.
     seconds: f64,
@@ -76,6 +79,7 @@ impl From<&PipelineResults> for Summary {
         });
         Self {
             r#type: "summary",
+            detector: None,
             frames: results.frames,
             seconds: millis(results.source_s),
             fps: (fps * 10.0).round() / 10.0,
@@ -139,10 +143,14 @@ fn cell(value: &Value) -> String {
 }
 
 impl Summary {
-    /// Adds the runtime's note about the source.
+    /// Adds the models and back ends, and the runtime's note about the source.
     #[must_use]
-    pub(super) fn with_note(self, note: Option<String>) -> Self {
-        Self { note, ..self }
+    pub(super) fn with_notes(self, detector: Option<String>, note: Option<String>) -> Self {
+        Self {
+            detector,
+            note,
+            ..self
+        }
     }
 
     /// Adds the outputs of the workflow at the last frame.
@@ -313,10 +321,12 @@ mod tests {
     #[test]
     fn summary_says_that_the_source_is_incomplete() {
         let note = "incomplete: the pictures end at 13.3 s of 30.2 s";
-        let summary = Summary::from(&results()).with_note(Some(note.to_owned()));
+        let detector = Some("motion".to_owned());
+        let summary = Summary::from(&results()).with_notes(detector, Some(note.to_owned()));
         assert!(summary.text().contains(note), "{}", summary.text());
         let summary = serde_json::to_value(summary).unwrap_or_default();
         assert_eq!(summary["note"], note);
+        assert_eq!(summary["detector"], "motion");
     }
 
     #[test]

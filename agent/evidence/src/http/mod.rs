@@ -13,6 +13,7 @@ pub mod private;
 mod rate;
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION};
 use reqwest::{Response, StatusCode, redirect};
 use url::Url;
-use watchkeeper_config::LookupValue;
 use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup, fill_template};
+use watchkeeper_config::{LookupValue, bounded};
 use watchkeeper_outgoing::{host_of, may_pass, retry_after, root_cause, trust_only};
 
 use crate::source::{SourceAnswer, one_line};
@@ -40,8 +41,6 @@ pub const PAUSES: [Duration; 3] = [
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Characters that need no escape in a segment of a path or a value of a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
-/// Most bytes of a header's file.
-const MAX_SECRET: u64 = 16_384;
 
 /// A service that is asked.
 #[derive(Debug)]
@@ -216,7 +215,7 @@ impl HttpSource {
                 request.body(body.clone())
             }
         };
-        let request = request.headers(self.headers()?);
+        let request = request.headers(self.headers().await?);
         let response = request.send().await.map_err(|error| {
             let why = match error.is_timeout() {
                 true => {
@@ -230,12 +229,12 @@ impl HttpSource {
         self.read(&host, values, response).await
     }
 
-    fn headers(&self) -> Result<HeaderMap, Failure> {
+    async fn headers(&self) -> Result<HeaderMap, Failure> {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.config.headers {
             let text = match value {
                 HeaderValue::Text(text) => text.clone(),
-                HeaderValue::File(path) => first_line(path).map_err(|why| {
+                HeaderValue::File(path) => first_line(path).await.map_err(|why| {
                     Failure::permanent(format!("header {name}: {}: {why}", path.display()))
                 })?,
             };
@@ -401,14 +400,13 @@ fn without_values(segment: &str, values: &LookupValues) -> String {
     found.map_or_else(|| segment.to_owned(), |(name, _)| format!("{{{name}}}"))
 }
 
-fn first_line(path: &std::path::Path) -> Result<String, String> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let read = file.take(MAX_SECRET).read_to_string(&mut text);
-    read.map_err(|error| error.to_string())?;
-    match text.lines().next().map(str::trim) {
-        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+/// First line of a secret's file, read on a thread that may wait for a disk.
+async fn first_line(path: &Path) -> Result<String, String> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || bounded::read(&path));
+    let text = read.await.map_err(|died| died.to_string())?;
+    match text.map_err(|error| error.to_string())?.lines().next() {
+        Some(line) if !line.trim().is_empty() => Ok(line.trim().to_owned()),
         _ => Err("its first line is empty".to_owned()),
     }
 }

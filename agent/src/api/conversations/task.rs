@@ -33,10 +33,10 @@ pub(super) async fn run_conversation(
     let mut session = match Session::new(parts) {
         Ok(session) => session.with_store(ProposalStore {
             pending: shared.deps.waiting(),
-            requester: Requester {
+            requester: Some(Requester {
                 entrypoint: handle.entrypoint,
                 conversation: handle.id.clone(),
-            },
+            }),
             id: kept.as_ref().map(|kept| kept.id.clone()),
         }),
         Err(failure) => return handle.feed.report(ProgressEvent::Failure(&failure)),
@@ -50,7 +50,11 @@ pub(super) async fn run_conversation(
             () = closed(shared.closing.clone()) => break,
             () = closed(handle.ending.subscribe()) => break,
             message = messages.recv() => message,
-            () = tokio::time::sleep(shared.bounds.idle) => break,
+            () = tokio::time::sleep(shared.bounds.idle) => {
+                // A message that was accepted meanwhile is still handled.
+                messages.close();
+                continue;
+            }
         };
         let Some(message) = message else {
             break;

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::json;
+use watchkeeper_assistant::trace::AGENT;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_store::MemoryStore;
 
@@ -49,6 +50,7 @@ fn task(runtime: RuntimeClient) -> ChannelTask {
         receiver: Receiver::new(channel, SinksConfig::default(), Arc::clone(&store)),
         names: Arc::new(Mutex::new(Names::new("box".to_owned()))),
         links: None,
+        trace: Trace::new(std::path::Path::new("/none"), AGENT),
         runtime,
         store,
         health: HealthMap::default(),

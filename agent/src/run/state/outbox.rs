@@ -1,7 +1,7 @@
 //! The outbox with its store: the batch being committed, and the senders that wait for it.
 //!
 //! Invariants:
-//! - One batch is written at a time, on a blocking thread; the loop never waits for the disk.
+//! - One batch is written at a time, on a blocking thread; the loop never waits for a write.
 //! - Operations of other keyspaces join the outbox's next batch, so both are stored or neither.
 //! - An owner is returned only after the batch with its operations is durable.
 //! - A full or read-only disk is waited for: meanwhile the journal keeps what the outbox can't.

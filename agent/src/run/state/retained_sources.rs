@@ -74,10 +74,9 @@ impl RetainedSources {
     /// When the store fails, or holds a record of a newer version.
     pub(crate) fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
         let mut retained = Self::default();
-        for entry in store
-            .scan(RETAINED, Bound::Unbounded, MAX_RESTORED)?
-            .entries
-        {
+        let page = store.scan(RETAINED, Bound::Unbounded, MAX_RESTORED)?;
+        let mut damaged = page.corrupt.len();
+        for entry in page.entries {
             if let Some(found) = entry.value.first().filter(|found| **found > VERSION) {
                 return Err(NewerFormat::new(folder, "a source", found, VERSION).into());
             }
@@ -86,7 +85,15 @@ impl RetainedSources {
                 retained
                     .sources
                     .insert(source, SourceEntry::restored(alarm));
+            } else {
+                damaged += 1;
             }
+        }
+        if damaged > 0 {
+            tracing::warn!(
+                damaged,
+                "damaged records skipped: cam/<source>/state of a removed camera may stay"
+            );
         }
         Ok(retained)
     }

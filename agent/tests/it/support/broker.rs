@@ -13,6 +13,15 @@ use serde_json::Value;
 /// Longest wait of a test for an expected message.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Waits until `is_so`, or panics with `what` after [`WAIT_TIMEOUT`].
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + WAIT_TIMEOUT;
+    while !is_so().await {
+        assert!(Instant::now() < end, "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// State that a broker keeps over a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {

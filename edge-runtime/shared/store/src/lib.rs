@@ -23,6 +23,7 @@ mod disk;
 pub mod durable;
 mod error;
 mod faulty;
+pub mod file_lock;
 mod format;
 mod guard;
 mod json_records;

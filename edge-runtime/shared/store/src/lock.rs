@@ -11,15 +11,14 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::StoreError;
+use crate::file_lock::lock_within;
 
 /// How long to wait for the lock: the kernel keeps that of a killed process until it has freed its
 /// memory.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause between two tries.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Holds the folder until it is dropped.
 #[derive(Debug)]
@@ -109,16 +108,10 @@ pub(crate) fn take_existing(folder: &Path) -> Result<Option<File>, StoreError> {
 
 /// Locks `file` within [`LOCK_TIMEOUT`], or names the holder.
 fn wait_for(file: &mut File, folder: &Path) -> Result<(), StoreError> {
-    let until = Instant::now() + LOCK_TIMEOUT;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return Err(in_use_by(folder, file)),
-            Err(TryLockError::Error(e)) => {
-                return Err(StoreError::from_io(folder, "lock the folder", e));
-            }
-        }
+    match lock_within(file, LOCK_TIMEOUT) {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(in_use_by(folder, file)),
+        Err(TryLockError::Error(e)) => Err(StoreError::from_io(folder, "lock the folder", e)),
     }
 }
 
@@ -165,7 +158,7 @@ mod tests {
         assert_eq!(seen, refused);
         // The lock is released meanwhile.
         let goes = std::thread::spawn(move || {
-            std::thread::sleep(PAUSE * 3);
+            std::thread::sleep(Duration::from_millis(100));
             drop(first);
         });
         assert!(FolderLock::take(dir.path(), None).is_ok());

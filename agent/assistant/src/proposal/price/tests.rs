@@ -72,7 +72,7 @@ fn decoding_is_named_where_it_is_shared_or_not_known() {
 }
 
 #[test]
-fn share_of_a_network_that_misses_frames_is_a_range() {
+fn share_of_a_network_that_misses_frames_is_that_of_the_trial() {
     let text = sentence(Measured {
         processor: Ok(ProcessorShares {
             wanted_fps: 25.0,
@@ -80,7 +80,8 @@ fn share_of_a_network_that_misses_frames_is_a_range() {
         }),
         ..measured()
     });
-    let begin = "processor 42.0 to 102.0 % of a core (this load leaves it 10.0 of 25.0 frames";
+    let begin = "processor 42.0 % of a core (this load leaves it 10.0 of 25.0 frames a second; all \
+                 of them would take up to 102.0 %),";
     assert!(text.starts_with(begin), "{text}");
 }
 

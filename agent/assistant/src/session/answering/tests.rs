@@ -9,7 +9,6 @@ use super::*;
 use crate::operations::proposed_action::{ProposedAction, ProposedActions};
 use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalRules, Author};
-use crate::proposal::pending::Requester;
 use crate::proposal::snapshot::testing::{model, situation, status};
 use crate::session::short_command::CommandResult;
 use crate::session::testing::session;
@@ -54,10 +53,7 @@ impl ProgressSink for Reported {
 fn storing_session(folder: &Path, out: Arc<Reported>) -> Session {
     let store = ProposalStore {
         pending: PendingProposals::new(folder),
-        requester: Requester {
-            entrypoint: Entrypoint::Local,
-            conversation: "c".to_owned(),
-        },
+        requester: None,
         id: None,
     };
     session(folder, out).with_store(store)
@@ -80,6 +76,25 @@ fn damage_store(folder: &Path) -> PathBuf {
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     file
+}
+
+#[tokio::test]
+async fn action_of_ask_is_stored_for_the_command_that_confirms_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Arc::new(Reported::default());
+    let mut session = storing_session(dir.path(), out.clone());
+    session.deps.entrypoint = Entrypoint::Ask;
+    let request = "organise /srv/a by day".to_owned();
+    let actions = vec![ProposedAction::Job { request }];
+    session.offer_actions(actions.clone(), None).await.unwrap();
+    let id = session.pending_id().unwrap().to_owned();
+    let shown = out.0.lock().unwrap().pop().unwrap();
+    assert_eq!(shown["id"], id, "{shown}");
+    let pending = PendingProposals::new(dir.path());
+    let stored = pending
+        .take(&id, session.socket(), Timestamp::now())
+        .unwrap();
+    assert_eq!(stored.actions().map(|made| &made.actions), Some(&actions));
 }
 
 #[tokio::test]

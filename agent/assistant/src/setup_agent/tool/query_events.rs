@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::event::{Event, EventBody};
 use watchkeeper_plain::answer::EventsWanted;
 
+use super::super::facts::ToolFact;
 use super::super::tool_context::ToolContext;
 use super::definition::{MAX_TEXT, Tool, ToolInput, ToolOutcome, schema, text};
 use crate::moment::parse_argument;
@@ -97,11 +98,10 @@ async fn query(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     };
     let answer = past::answer(&given.context.client, &wanted, false).await;
     let answer = answer.map_err(|e| e.in_full())?;
-    Ok(ToolOutcome::json(&describe(
-        &answer,
-        arguments.by,
-        here.now.time_zone(),
-    )))
+    let zone = here.now.time_zone();
+    let sentence = answer.summary(zone);
+    let told = describe(&answer, arguments.by, zone);
+    Ok(ToolOutcome::json(&told).with_fact(ToolFact::Past { sentence }))
 }
 
 /// The span of the arguments; an open end is `None`.

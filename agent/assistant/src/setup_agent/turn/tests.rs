@@ -85,6 +85,22 @@ fn answer_after_failed_proposal_says_nothing_was_proposed() {
 }
 
 #[test]
+fn answer_about_the_past_carries_what_the_rules_know() {
+    let mut turn = looked();
+    turn.apply(says("", &[("q", "query_events", nothing())]))
+        .unwrap();
+    turn.apply(begins("q")).unwrap();
+    let sentence = "I could not have known: yard, because nothing watched.".to_owned();
+    turn.apply(came("q", vec![ToolFact::Past { sentence }]))
+        .unwrap();
+    turn.apply(says("Nothing happened.", &[])).unwrap();
+    let text = "Nothing happened.\nBy the journal: I could not have known: yard, because nothing \
+                watched.";
+    let text = text.to_owned();
+    assert_eq!(turn.next(), TurnStep::End(TurnEnd::Answer { text }));
+}
+
+#[test]
 fn calls_of_a_cut_answer_never_run() {
     let mut turn = looked();
     let TurnRecord::Replied {
@@ -225,7 +241,10 @@ fn turn_ends_after_the_maximum_of_model_calls() {
                 turn.apply(came(&call.id, Vec::new())).unwrap();
             }
             TurnStep::End(end) => {
-                assert!(matches!(end, TurnEnd::Answer { .. }));
+                let TurnEnd::NoResult { why } = end else {
+                    panic!("{end:?}")
+                };
+                assert!(why.ends_with("or raise limits.steps"), "{why}");
                 break;
             }
         }
