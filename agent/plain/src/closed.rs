@@ -142,8 +142,8 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
     one_of("when|if|whenever", r.any_word(at))
 }
 
-/// Refuses a request to watch with words that no phrase has read, and names what is `nearest`: the
-/// command line of a template, if there is one.
+/// Refuses a request to watch with words that no phrase has read. `nearest` is the command line of
+/// a template that comes close, if there is one.
 pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<String>) -> Result<(), Refusal> {
     let left = r.groups(|at| !r.is_read(at));
     // Beside a class that was read it says how that is, or what it does.

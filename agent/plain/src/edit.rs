@@ -203,8 +203,8 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     replace(spec, objects.as_ref(), &wanted.settings, &mut r.notes)
 }
 
-/// Drops the words that are used: the name of a watch may be between a setting and its value, such
-/// as `the cool-down of the gate watch to 5 minutes`.
+/// Drops the used words, because a watch's name may part a setting from its value: `the cool-down
+/// of the gate watch to 5 minutes`.
 fn drop_used(r: &mut Reader<'_>) {
     let is_used = |i: usize| r.slot_of(i) != Slot::Free;
     let is_kept = |i: usize| {

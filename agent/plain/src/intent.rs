@@ -122,8 +122,8 @@ pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
     begins(text) && begins(clause) && !clause.says(&["@waits_for_something"])
 }
 
-/// The words that name a watch which runs: its id, or its name or that of a camera with a word for
-/// a watch after it, such as `gate watch`. In `at the gate watch the left half` it is a verb.
+/// The words that name a deployed watch: its id, or its name or its camera's before a word for a
+/// watch, as in `gate watch`. In `at the gate watch the left half` it is a verb.
 pub(crate) fn named_watch(r: &Reader<'_>) -> Option<Range<usize>> {
     let mut named = r.clone();
     names::pipelines(&mut named, false);
@@ -166,8 +166,7 @@ fn verb_of_watching(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
     }
 }
 
-/// Whether a clause states a setting of the watch that it names:
-/// `the gate watch should look for cars`, `add cars to the gate watch`,
+/// Whether a clause states a setting of the watch that it names: `add cars to the gate watch`,
 /// `tell #all about the gate watch`.
 fn changes_watch(r: &Reader<'_>, start: usize, watch: &Range<usize>) -> bool {
     if begins_question(r, start) {

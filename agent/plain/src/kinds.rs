@@ -54,9 +54,9 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
 /// Said of a `number` of events whose rule has a cool-down or an hourly limit.
 const LEFT_OUT: &str = "Events that a cool-down or an hourly limit left out are not counted.";
 
-/// Kinds of events to look for, given the kinds in the question, and a sentence for each that
-/// another kind counts for, or whose number leaves out events. The coverage shows what no watch
-/// reported then.
+/// Kinds of events to look for, given the kinds in the question. A sentence names each that another
+/// kind counts for, or whose number leaves out events. The coverage shows what no watch reported
+/// then.
 pub(crate) fn counted(
     asked: &[Happened],
     scene: &Scene,

@@ -144,8 +144,8 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     }
 }
 
-/// Whether a question about watches is about what was done to them, or how they were:
-/// `was the gate watch on`, and not `how many alarms on monday`.
+/// Whether a question about watches is about what was done to them: `was the gate watch on`, and
+/// not `how many alarms on monday`.
 fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
     const DONE: &str = "stop|pause|resume|delete|remove|change|start|turned|switched";
     let is_past =

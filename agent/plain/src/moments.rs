@@ -138,8 +138,8 @@ pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
     begins.any(|from| range == (stamp(at(now, from, 0.0)), None))
 }
 
-/// The span of hours on a day or in a part of it, else on the last day on which they have begun;
-/// the whole day if no hours are said.
+/// The span of hours on a day or in a part of it, else on the last day on which they have begun. It
+/// is the whole day if no hours are said.
 fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
     let now = &r.scene.now;
     let unread = r.used.clone();

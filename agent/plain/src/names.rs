@@ -1,7 +1,7 @@
 //! Names in a request: cameras, places, pipelines and classes that the caller knows.
 //!
 //! - A name is looked for in the user's words and never read itself.
-//! - A name that is also an everyday word counts only beside the word `camera`, so no name takes a
+//! - A name that is also an everyday word counts only beside the word `camera`. So no name takes a
 //!   verb or an article away from a request.
 
 use std::cmp::Reverse;

@@ -1,7 +1,7 @@
 //! Templates of the commonest watches: sentences of the language with holes.
 //!
-//! - A filled template is a request like any other, so it makes the same proposals, and a value
-//!   that is not what its parameter needs is refused where the request is read.
+//! - A filled template is a request like any other, so it makes the same proposals. A value that
+//!   does not suit its parameter is refused where the request is read.
 //! - A value holds no mark that ends a sentence, so it cannot bring a request of its own.
 
 use std::collections::BTreeMap;

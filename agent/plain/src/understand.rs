@@ -106,8 +106,8 @@ impl Plain {
         is_short(text) && amend::is_correction(&self.reader(text, scene))
     }
 
-    /// Whether a text asks for something by itself, so that it is not an answer to a question: an
-    /// order about what runs, or a watch with its condition.
+    /// Whether a text asks for something by itself, and so answers no question. It is an order
+    /// about what runs, or a watch with its condition.
     pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
         let asks = |request: &Request<'_>| {
             let waits = request.intent == Intent::Watch && request.r.says(&["when|if|whenever"]);
@@ -277,8 +277,8 @@ fn note_twins(new: &[NewWatch], scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Refuses a request of another kind in the same text: `tell me when somebody comes, and then pause
-/// the yard watch` may mean when something happens.
+/// Refuses a second request of another kind, because it may depend on the first: `tell me when
+/// somebody comes, then pause the yard watch`.
 fn one_at_a_time(other: &Reader<'_>) -> Refusal {
     let written = other.written(0..other.tokens.len());
     let text = format!(

@@ -283,8 +283,8 @@ fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
 const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|\
     remind|report|page|call|buzz|shout|flag";
 
-/// The clauses of a request with a condition each: those that begin with `when` or a similar word,
-/// and one after a second verb of telling. `hold_at`: position of the duration of a state.
+/// The number of clauses with a condition: each begins with `when` or a similar word, or follows a
+/// second verb of telling. `hold_at`: position of the duration of a state.
 pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> usize {
     let count = |begins: &dyn Fn(usize) -> bool| {
         let begin = |i: &usize| begins(*i) && matches!(r.slot_of(*i), Slot::Free | Slot::Other);

@@ -1,8 +1,8 @@
 //! One request to watch → its [`Parts`] → one [`NewWatch`] for each camera, or what has to be
 //! known first.
 //!
-//! Owns the order in which the parts of a request are read: what is wanted of its events, where and
-//! when it looks, how many of what, and what happens.
+//! Owns the order in which the parts of a request are read: recipients and media, camera, place and
+//! times, classes, conditions.
 //!
 //! - Each phrase marks its words with its slot; what is left over then refuses the request
 //!   ([`crate::closed`]), before anything that is missing is asked for.

@@ -11,9 +11,8 @@ use crate::reader::Reader;
 
 impl Parts {
     /// The command line of the nearest template with the camera and the classes that were
-    /// understood, because a number or a time beside words that were not read may be another one.
-    /// None where nothing was understood, or where such a word turns it round: `people without
-    /// a helmet`.
+    /// understood. A number or a time beside unread words may be another one. None where nothing
+    /// was understood, or where such a word turns it round: `people without a helmet`.
     pub(super) fn nearest_template(&self, r: &Reader<'_>) -> Option<String> {
         let turns = |i: usize| r.lexicon.turns(r.word(i)) || r.number(i).is_some();
         let is_missing = self.mentions.iter().any(|m| m.stand == Stand::Missing);

@@ -297,8 +297,8 @@ pub(super) fn take_required(r: &mut Reader<'_>) -> bool {
     required
 }
 
-/// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence,
-/// where a model has them; the words for it are used then.
+/// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence.
+/// Uses the words where a model has such classes.
 pub(super) fn equipment(
     r: &mut Reader<'_>,
     mentions: Vec<Mention>,

@@ -24,8 +24,8 @@ const DESCRIBES: usize = 3;
 /// Takes words that end in a noun of a place that is not drawn: they follow a preposition or an
 /// article, or begin a note.
 ///
-/// `nobody`: no object was named. One of these words at a place where only an object can be, such
-/// as `when a safe appears`, does not name a place, and stays unread.
+/// `nobody`: no object was named. Then such a word stays unread where only an object can be, as in
+/// `when a safe appears`.
 pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
     let at = (0..r.tokens.len()).find_map(|last| {
         if noun(r, last + 1)

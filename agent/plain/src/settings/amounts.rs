@@ -80,8 +80,8 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
 }
 
-/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which does not
-/// count next to a shape, or without a word that suggests a confidence.
+/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`). A bare share counts
+/// only with a word that suggests a confidence, and away from a shape.
 pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Refusal> {
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";

@@ -78,7 +78,7 @@ fn a_change_of_a_watch_with_an_end_says_its_time_starts_again() {
 }
 
 #[test]
-fn classes_that_are_left_out_are_left_out_whatever_the_word_for_it() {
+fn each_word_for_leaving_out_removes_the_class() {
     for leaves_out in [
         "so that it ignores motorcycles",
         "to exclude motorcycles",
@@ -102,7 +102,7 @@ fn classes_that_are_left_out_are_left_out_whatever_the_word_for_it() {
 }
 
 #[test]
-fn a_cool_down_is_no_time_to_stay_wherever_the_name_of_the_watch_stands() {
+fn cool_down_is_no_stay_wherever_the_watch_is_named() {
     for text in [
         "set the cool-down of hall-somebody-stays to 5 minutes",
         "change the cooldown of hall-somebody-stays to 5 minutes",
@@ -156,7 +156,7 @@ fn a_share_is_a_confidence_only_where_it_can_be_one() {
 }
 
 #[test]
-fn a_change_of_which_a_word_is_not_understood_is_not_offered_and_names_it() {
+fn change_with_an_unread_word_is_refused_with_the_word() {
     for (text, word) in [
         (
             "change yard-person-crosses to the vertical line at 30%",
@@ -207,7 +207,7 @@ fn a_time_for_a_watch_that_waits_for_none_is_not_offered() {
 }
 
 #[test]
-fn of_a_camera_with_several_watches_only_these_are_asked_about_and_the_answer_is_taken() {
+fn question_which_watch_names_those_of_the_camera_only() {
     let scene = site();
     let asked = question_in("raise the confidence of the yard watch to 50%", &scene);
     assert_eq!(asked.choices, ["yard-person-crosses", "yard-traffic"]);
@@ -265,7 +265,7 @@ fn schedule(days: &[Weekday], from: &str, to: &str) -> Vec<Option<Schedule>> {
 }
 
 #[test]
-fn days_alone_keep_the_hours_of_a_watch_and_hours_alone_its_days() {
+fn change_of_days_keeps_hours_and_of_hours_keeps_days() {
     let at_night = "tell me about cars on camera yard between 22:00 and 6:00";
     let (now, said) = rescheduled(at_night, "set yard-traffic to weekends only");
     let weekend = [Weekday::Sat, Weekday::Sun];

@@ -50,7 +50,7 @@ fn refused(text: &str, scene: &Scene) -> String {
 }
 
 #[test]
-fn an_end_or_a_stop_in_the_sentence_of_a_watch_is_refused_and_quoted() {
+fn end_or_stop_inside_a_request_is_refused_and_quoted() {
     for text in [
         "watch the left half of the gate camera for people and stop after 10 minutes",
         "tell me when a person is on camera gate for the next hour, then stop",

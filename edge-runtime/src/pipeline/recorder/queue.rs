@@ -1,7 +1,7 @@
 //! The queue before the recorder's thread: its lanes, what lies in it, and the progress.
 //!
 //! - Each lane has its own capacity. An event of a pipeline waits for a place, and with pictures
-//!   until the queue has memory for them; one of the runtime is dropped (`Recorder`).
+//!   until the queue has memory for them. One of the runtime is dropped (`Recorder`).
 //! - The `new` of an event of the runtime reserves a place for its `end`. Without its `new`, an
 //!   event gets no later record.
 //! - The queue keeps the order of the places.
@@ -29,7 +29,8 @@ pub const MAX_PIPELINE_EVENTS: usize = 16;
 pub const MAX_BOX_EVENTS: usize = 1024;
 
 /// Maximum number of events of the runtime that are remembered until their end, of those with a
-/// `new` and of those without; more than sources and pipelines. The oldest is forgotten first.
+/// `new` and of those without. It is more than sources and pipelines. The oldest is forgotten
+/// first.
 const MAX_OPEN: usize = MAX_BOX_EVENTS / 2;
 
 /// Limit of the bytes of all pictures in the queue. One event may exceed it.
