@@ -43,8 +43,8 @@ pub enum Change {
     Deploy(Box<PipelineSpec>),
     /// Another specification for a pipeline that runs.
     Replace(Box<PipelineSpec>),
-    /// A pipeline ends and is gone.
-    Stop(PipelineId),
+    /// Removes a pipeline for good.
+    Delete(PipelineId),
     /// A pipeline pauses.
     Pause {
         pipeline: PipelineId,
@@ -60,7 +60,7 @@ impl Change {
     pub fn pipeline(&self) -> &PipelineId {
         match self {
             Self::Deploy(spec) | Self::Replace(spec) => &spec.id,
-            Self::Stop(pipeline) | Self::Pause { pipeline, .. } | Self::Resume(pipeline) => {
+            Self::Delete(pipeline) | Self::Pause { pipeline, .. } | Self::Resume(pipeline) => {
                 pipeline
             }
         }

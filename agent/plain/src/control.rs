@@ -37,7 +37,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
         r.assume(PAUSED_INSTEAD);
     }
     Ok(match intent {
-        Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
+        Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Delete),
         Intent::Stop | Intent::Pause => {
             keep_longer_pauses(r, &mut targets, until.as_ref())?;
             pause(targets, until, scene)

@@ -164,7 +164,7 @@ fn what_is_left_as_it_is_is_neither_ended_nor_started() {
         "Turn off the gate camera and leave the others running.",
     ] {
         let changes = proposal_in(text, &scene).changes;
-        let [change @ (Change::Stop(_) | Change::Pause { .. })] = changes.as_slice() else {
+        let [change @ (Change::Delete(_) | Change::Pause { .. })] = changes.as_slice() else {
             panic!("{text}: {changes:?}");
         };
         assert_eq!(*change.pipeline(), scene.pipelines[0].spec.id, "{text}");

@@ -217,7 +217,7 @@ fn a_verb_of_deleting_is_the_one_that_leads() {
         let mut scene = site();
         scene.pipelines[1].name = "bin".to_owned();
         let changes = proposal_in(text, &scene).changes;
-        let stops = matches!(&changes[..], [Change::Stop(_)]);
+        let stops = matches!(&changes[..], [Change::Delete(_)]);
         assert_eq!(stops, deletes, "{text}: {changes:#?}");
     }
 }

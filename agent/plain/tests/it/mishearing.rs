@@ -441,7 +441,7 @@ fn a_change_may_name_a_channel_and_keeps_those_that_there_are() {
 fn what_stays_as_it_is_may_be_said() {
     let scene = with_stays();
     let id = scene.pipelines[0].spec.id.clone();
-    let ends = [Change::Stop(id.clone())];
+    let ends = [Change::Delete(id.clone())];
     for text in ["Delete all but the dock", "Delete all watches on gate"] {
         assert_eq!(proposal_in(text, &scene).changes, ends, "{text}");
     }

@@ -349,7 +349,7 @@ fn watch_is_changed_paused_and_resumed_in_many_wordings() {
         let found = match change {
             Change::Deploy(_) => "deploy",
             Change::Replace(_) => "change",
-            Change::Stop(_) => "stop",
+            Change::Delete(_) => "stop",
             Change::Pause { .. } => "pause",
             Change::Resume(_) => "resume",
         };
