@@ -12,7 +12,6 @@ use serde::Deserialize;
 use crate::DataError;
 use crate::token::{one_of, tokens};
 
-const BUILTIN: &str = include_str!("templates.toml");
 /// Longest value of a parameter in characters.
 const MAX_VALUE: usize = 200;
 
@@ -55,7 +54,7 @@ pub enum FillError {
 
 /// The templates that the program carries.
 static TEMPLATES: LazyLock<Result<Vec<Template>, DataError>> =
-    LazyLock::new(|| toml::from_str::<File>(BUILTIN).map(|file| file.templates));
+    LazyLock::new(|| toml::from_str::<File>(include_str!("templates.toml")).map(|f| f.templates));
 
 pub(crate) fn builtin() -> Result<Vec<Template>, DataError> {
     TEMPLATES.clone()

@@ -103,7 +103,7 @@ pub(crate) fn token(written: String) -> Token {
 fn clock(text: &str) -> Option<u16> {
     let (h, m) = text.split_once(':')?;
     let (h, m) = (h.parse::<u16>().ok()?, m.parse::<u16>().ok()?);
-    (h <= 24 && m < 60).then_some((h * 60 + m) % 1440)
+    (h < 24 && m < 60 || (h, m) == (24, 0)).then_some((h * 60 + m) % 1440)
 }
 
 #[cfg(test)]

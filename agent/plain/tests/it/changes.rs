@@ -1,5 +1,6 @@
 //! A change of what runs: done as it was said, or not offered.
 
+use serde_json::json;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, CountBound, Schedule, Weekday};
@@ -240,8 +241,59 @@ fn what_people_say_to_a_watch_every_day_changes_it() {
         "adjust the hall watch: trucks only",
         "update the hall watch, please, to thirty seconds",
         "make the hall watch wait a minute",
+        "tell me about dogs as well on the hall watch",
+        "let me know about dogs on the hall watch too",
     ] {
         changed(text);
+    }
+    let added = changed("tell me about dogs too in the hall watch");
+    assert_eq!(classes(&added), ["person", "dog"]);
+    for text in [
+        "at the hall watch please for dogs",
+        "dogs at the hall watch too",
+    ] {
+        let proposal = proposal_in(text, &site());
+        assert!(matches!(proposal.changes[0], Change::Deploy(_)), "{text}");
+    }
+}
+
+#[test]
+fn only_detection_step_of_a_workflow_is_changed() {
+    let segments = json!({"type": "roboflow_core/roboflow_instance_segmentation_model@v2",
+        "name": "masks", "images": "$inputs.image", "model_id": "yolox-nano"});
+    let mut site = site();
+    let traffic = &mut site.pipelines[1].spec.workflow["steps"];
+    traffic.as_array_mut().unwrap().push(segments.clone());
+    let text = "change yard-traffic to only cars";
+    let refused = question_in(text, &site).text;
+    assert!(refused.contains("several detection steps"), "{refused}");
+    site.pipelines[1].spec.workflow["steps"][0] = segments;
+    site.pipelines[1].spec.workflow["steps"]
+        .as_array_mut()
+        .unwrap()
+        .pop();
+    let changed = specs(&proposal_in(text, &site)).remove(0);
+    assert_eq!(classes(&changed), ["car"]);
+}
+
+#[test]
+fn refused_change_names_the_watch_and_its_values() {
+    for (text, reason) in [
+        (
+            "lower the confidence of yard-traffic to 80%",
+            "80 % is not less than the present 10 % of yard-traffic",
+        ),
+        (
+            "shorten the duration of hall-somebody-stays to 1 minute",
+            "1 minute is not less than the present 20 seconds of hall-somebody-stays",
+        ),
+        (
+            "set the duration of yard-traffic to 30 seconds",
+            "yard-traffic has no rule that waits for a time",
+        ),
+    ] {
+        let refused = question_in(text, &site()).text;
+        assert!(refused.contains(reason), "{text}: {refused}");
     }
 }
 

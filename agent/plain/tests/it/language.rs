@@ -698,6 +698,7 @@ fn cameras_watches_and_last_sights_have_several_wordings() {
         ("Which watches are active?", Look::Pipelines(None)),
         ("what is being watched?", Look::Pipelines(None)),
         ("how many people are there?", Look::Status(None)),
+        ("is there still a person there?", Look::Status(None)),
         ("is everything ok?", Look::Status(None)),
     ] {
         let Answer::Look(looked) = ask(text, &scene) else {
