@@ -397,6 +397,7 @@ fn channel_named_by_mark_or_word_is_notified_by_each_rule() {
         "Tell me when a person appears at the gate and send it to the security channel.",
         "alert channel security when a person appears at the gate",
         "When a person appears at the gate, send both to #Security",
+        "Call the security when a person appears at the gate",
     ] {
         let proposal = proposal(text);
         assert_eq!(proposal.not_possible, [""; 0], "{text}");
