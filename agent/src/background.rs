@@ -1,5 +1,5 @@
-//! Background tasks and threads: a task of the agent's loop, a thread with its own, or a piece of
-//! work on a thread that may block.
+//! Background tasks and threads. One is a task of the agent's loop, a thread with its own loop, or
+//! a piece of work on a thread that may block.
 //!
 //! - A task or thread ends by itself only after a panic, which [`BackgroundTask::ended`] and
 //!   [`BackgroundThread::ended`] report, or after an error that it logs.

@@ -71,8 +71,9 @@ impl JournalTail {
         }
     }
 
-    /// The next record; `None` when the cursor moved without one, to the end of the journal at the
-    /// first start or to the start of a new journal. Dropping this future loses nothing.
+    /// The next record; `None` when the cursor moved without one. It moves to the end of the
+    /// journal at the first start, and to the start of a new journal. Dropping this future loses
+    /// nothing.
     pub(crate) async fn next(&mut self) -> Option<Box<Record>> {
         loop {
             let item = match &mut self.feed {

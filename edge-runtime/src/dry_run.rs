@@ -4,7 +4,7 @@
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
 //!   deployment. Nothing is journaled, stored, recorded, drawn or listed. Frames for clips and
 //!   published results are made and dropped.
-//! - The processor time is that of a deployed pipeline without its checkpoints, its history of
+//! - The processor time is that of a deployed pipeline. It lacks checkpoints, the history of
 //!   detections and the copies of frames that waiting events and last sights keep.
 //! - Whether other pipelines run is looked at before and after: one that starts and ends in between
 //!   is in `others_s`.
@@ -192,7 +192,7 @@ fn no_frame(request: &DryRun, why: &str) -> Problem {
     Problem::not_ready(detail)
 }
 
-/// Runs frames until the end of the trial, records why it ended early, and returns the number of
+/// Runs frames until the end of the trial, and records why it ended early. Returns the number of
 /// frames that the source offered meanwhile, also those that came too early for a busy pipeline.
 fn take_frames(
     run: &mut Run,

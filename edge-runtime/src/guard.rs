@@ -1,8 +1,8 @@
 //! The crash-loop guard: one deployed pipeline must not take a box out of service.
 //!
-//! A pipeline may kill the process (a model that uses up the memory, a stream that crashes a
-//! decoder), which the service manager restarts to die again. The guard counts such deaths and
-//! holds pipelines back.
+//! A pipeline may kill the process: a model that uses up the memory, a stream that crashes a
+//! decoder. The service manager restarts it to die again. The guard counts such deaths and holds
+//! pipelines back.
 //!
 //! ```text
 //!  Starting ──(a minute passes)──► Healthy          died while Starting, same boot of the machine: one early death

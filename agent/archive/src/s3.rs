@@ -4,8 +4,8 @@
 //! - Requests are presigned; an error names the host and the status, never the address.
 //! - Endpoints serve the same bucket and take turns.
 //! - An object is absent only if S3's code says so: any other 404 is a failed request.
-//! - Client and secret are asked for at each request: where one is missing, or an address is
-//!   invalid, its endpoints are marked down with the reason, and nothing else fails.
+//! - Client and secret are asked for at each request. Where one is missing, or an address is
+//!   invalid, its endpoints are marked down with the reason. Nothing else fails.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -59,7 +59,7 @@ pub(super) fn show_record(record: &JournalRecord, clock: Clock, out: &Output) {
     }
 }
 
-/// Formats a record as a line; `None` for the end of an event without duration, and for updates
+/// Formats a record as a line. `None` for the end of an event without duration, and for updates
 /// other than a change of the load level.
 pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
     let text = match event.phase {

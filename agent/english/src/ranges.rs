@@ -1,7 +1,7 @@
 //! Ranges of time: `since yesterday`, `from 2022 to 2023`, `between 1 June 2016 and 3 July 2018`.
 //!
-//! - A period is a span of [`past`], a calendar unit before now such as `two weeks ago`, or a day,
-//!   month or year that is written out. One that is written out needs a preposition.
+//! - A period is a span of [`past`], a calendar unit before now such as `two weeks ago`, or a
+//!   written date. A written day, month or year needs a preposition.
 //! - "From" a period is during it, unless an end or "on" follows. That "on" ends the request or a
 //!   part of it: "on a contact sheet" is no time.
 //! - What the first of two periods lacks is that of the second: `16 to 18 November 2026`.
@@ -220,8 +220,8 @@ fn named(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
     (from < until).then_some(Period { from, until, end })
 }
 
-/// Reads a unit of the calendar before the current one, or a day of a week: the first day, the day
-/// after the last one, and the number of words.
+/// Reads a unit of the calendar before the current one, or a day of a week. Returns the first day,
+/// the day after the last one, and the number of words.
 fn unit_before(words: &[&str], today: Date) -> Option<(Date, Date, usize)> {
     let (number, unit) = match words {
         ["day", "before", "yesterday", ..] => (2, "day".to_owned()),

@@ -71,8 +71,8 @@ pub fn past(before: &str, words: &[&str], now: &Zoned) -> Option<(Span, usize)> 
     Some((Span { from, until }, count))
 }
 
-/// Reads days at the front of `words`: the first, the day after the last one (absent where today
-/// is one of them), and the number of words.
+/// Reads days at the front of `words`. Returns the first, the day after the last one (absent where
+/// today is one of them), and the number of words.
 fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> {
     let monday = monday_of(today)?;
     let (month, year) = (today.first_of_month(), today.first_of_year());

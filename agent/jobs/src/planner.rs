@@ -61,7 +61,7 @@ pub const FIND_OBJECTS: &str = "find_objects";
 const READ_CODES: &str = "read_codes";
 
 /// Plans a request such as `organise last week's deliveries by bay and keep the three best of
-/// each`; `now` is the local time, `names` what the request may name.
+/// each`. `now` is the local time, `names` what the request may name.
 ///
 /// # Errors
 /// If a word is not understood, or it is not said which pictures are meant.
@@ -1114,7 +1114,7 @@ mod tests {
     }
 
     #[test]
-    fn number_before_the_grouping_counts_all_pictures_unless_each_is_said() {
+    fn number_before_a_grouping_counts_all_unless_each_is_said() {
         let all = |count: u64, by: &str| {
             format!("select_best by=\"quality\" count={count} → group by=\"{by}\"")
         };
@@ -1731,7 +1731,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_dropped_among_those_that_meet_the_other_conditions() {
+    fn duplicates_are_dropped_after_the_other_conditions() {
         for (text, before) in [
             ("blurred photos of ./a without duplicates", "measured"),
             (
@@ -1756,7 +1756,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_an_unknown_name_are_refused_with_the_names_there_are() {
+    fn unknown_event_name_is_refused_with_the_known_names() {
         let mut here = KnownNames::default();
         let refused = |names: &KnownNames| {
             let planned = plan("organise last week's parcels by day", now(), names);

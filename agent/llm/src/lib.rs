@@ -1,8 +1,8 @@
 //! Calls language models, within a budget.
 //!
-//! Owns: [`Conversation`], the wire formats of the providers ([`wire`]), the catalogue of models
-//! ([`catalogue`]), pictures in the size that a model sees unscaled ([`picture`]), retries and the
-//! circuit breaker ([`policy`]), the [`budget`] and the [`ledger`].
+//! Owns [`Conversation`], the wire formats of the providers ([`wire`]) and the catalogue of models
+//! ([`catalogue`]). Owns pictures in the size that a model sees unscaled ([`picture`]), retries and
+//! the circuit breaker ([`policy`]), the [`budget`] and the [`ledger`].
 //!
 //! - A conversation only grows, and what a model said goes back to it byte for byte.
 //! - A tool call reaches the caller only when the model finished it; nothing of a broken or

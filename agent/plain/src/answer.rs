@@ -13,22 +13,22 @@ use crate::token::one_of;
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// This could be done.
+    /// Changes that a user may confirm.
     Propose(Box<Proposal>),
-    /// This is to be looked up.
+    /// A question that the caller looks up.
     Look(Looked),
-    /// Something has to be known first.
+    /// A part of the request is missing.
     Ask(Question),
-    /// There is no request in it that is understood.
+    /// Nothing, or not every word, was understood.
     Unknown(Unknown),
 }
 
-/// A change that could be made.
+/// Changes that wait for a confirmation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
     /// The changes, in order.
     pub changes: Vec<Change>,
-    /// The same in plain sentences.
+    /// The changes in plain sentences.
     pub understood: String,
     /// Assumptions where the text says nothing, one sentence each.
     pub assumed: Vec<String>,
@@ -36,46 +36,43 @@ pub struct Proposal {
     pub not_possible: Vec<String>,
 }
 
-/// One change of what the box does.
+/// One change of the box.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// A new pipeline.
     Deploy(Box<PipelineSpec>),
-    /// Another specification for a pipeline that runs.
+    /// Another specification for a deployed pipeline.
     Replace(Box<PipelineSpec>),
-    /// A pipeline ends and is gone.
-    Stop(PipelineId),
-    /// A pipeline pauses.
+    /// Removes a pipeline for good.
+    Delete(PipelineId),
     Pause {
         pipeline: PipelineId,
-        /// When it continues by itself.
+        /// End of the pause; absent: until somebody resumes it.
         until: Option<Zoned>,
     },
-    /// A pipeline continues.
+    /// Ends the pause of a pipeline.
     Resume(PipelineId),
 }
 
 impl Change {
-    /// The pipeline that it is about.
     pub fn pipeline(&self) -> &PipelineId {
         match self {
             Self::Deploy(spec) | Self::Replace(spec) => &spec.id,
-            Self::Stop(pipeline) | Self::Pause { pipeline, .. } | Self::Resume(pipeline) => {
+            Self::Delete(pipeline) | Self::Pause { pipeline, .. } | Self::Resume(pipeline) => {
                 pipeline
             }
         }
     }
 }
 
-/// A look-up, and the text that goes with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
     pub look: Look,
-    /// Text that needs no look-up.
+    /// Part of the answer that needs no look-up.
     pub text: String,
 }
 
-/// Something to look up. None of it changes anything.
+/// What to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     Cameras,
@@ -129,7 +126,7 @@ pub struct EventsWanted {
     pub compared_with: Option<(Option<Timestamp>, Option<Timestamp>)>,
 }
 
-/// Something that has to be known first.
+/// A question to the user for a missing part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The missing part.

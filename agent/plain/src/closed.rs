@@ -20,7 +20,7 @@ const OF_ORDERS: &str = "again|could|should|would|may|must|was|were|been";
 
 impl Reader<'_> {
     fn is_read(&self, at: usize) -> bool {
-        let word = self.word(at);
+        let word = self.free_word(at);
         if word.is_empty() || self.lexicon.is_function(word) {
             return true;
         }
@@ -33,7 +33,7 @@ impl Reader<'_> {
     /// `- >` and `=` before what is to be done.
     fn is_arrow(&self, at: usize) -> bool {
         let verb = matches!(self.slot_behind(at), Some(Slot::Verb | Slot::Wish));
-        verb && one_of(">|=|→", self.word(at))
+        verb && self.is_free(at, ">|=|→")
     }
 
     /// Slot of the next word that is not a function word, in the same sentence.
@@ -52,7 +52,7 @@ impl Reader<'_> {
             if self.slot_of(i) != Slot::Free {
                 return Some(self.slot_of(i));
             }
-            let word = self.any_word(i);
+            let word = self.word(i);
             let skips = self.lexicon.is_function(word)
                 || one_of(WHERE, word)
                 || one_of(",|:|-|–|only|just|every|each|all|and|then|(|)|>", word);
@@ -64,13 +64,13 @@ impl Reader<'_> {
     }
 
     fn is_preposition(&self, at: usize) -> bool {
-        let word = self.word(at);
+        let word = self.free_word(at);
         match self.slot_behind(at) {
             Some(Slot::Place) if word == "from" => self.slot_before(at) == Some(Slot::Act),
             // `by the pool` is not in it.
             Some(Slot::Place) if word == "by" => false,
             // `from now until 11 pm` is not a time of every day.
-            Some(Slot::Time) if word == "from" => self.word(at + 1) != "now",
+            Some(Slot::Time) if word == "from" => self.free_word(at + 1) != "now",
             Some(Slot::Camera | Slot::Place | Slot::Way | Slot::Time | Slot::Wish) => {
                 one_of(WHERE, word)
             }
@@ -86,7 +86,7 @@ impl Reader<'_> {
     }
 
     fn is_conjunction(&self, at: usize) -> bool {
-        let word = self.word(at);
+        let word = self.free_word(at);
         if !one_of("and|or|but|plus|then|+|&", word) {
             return false;
         }
@@ -105,32 +105,32 @@ impl Reader<'_> {
     /// Whether a word is for objects that come and go, each of which is reported.
     fn moves(&self, at: usize) -> bool {
         const MOVES: &str = "enter|enters|entering|entered|leave|leaves|leaving|left|exit|exits|exiting|arrive|arrives|arriving|depart|departs|arrivals|departures|comes|come|goes|go|in|out|appears|crosses";
-        one_of(MOVES, self.any_word(at))
+        self.is(at, MOVES)
     }
 
     /// `only` and `every` beside what they limit.
     fn is_limit(&self, at: usize) -> bool {
         let beside = |i: usize| self.slot_of(i);
-        let next = (at + 1..self.tokens.len())
-            .find(|i| !one_of("a|an|the|for|about|at|on|in", self.word(*i)));
+        let next =
+            (at + 1..self.tokens.len()).find(|i| !self.is_free(*i, "a|an|the|for|about|at|on|in"));
         let next_is = |slots: &[Slot]| next.is_some_and(|i| slots.contains(&beside(i)));
-        let waits = (0..self.tokens.len()).any(|i| is_when(self, i));
-        match self.word(at) {
+        let waits = self.positions().any(|i| is_when(self, i));
+        match self.free_word(at) {
             "only" | "just" => {
                 let last_is = |slots: &[Slot]| at > 0 && slots.contains(&beside(at - 1));
                 // `is only at the gate` says that it is nowhere else, which no rule can report.
-                let is_of_place = !one_of("is|are|was|were|there|there's", self.before(at));
+                let is_of_place = !self.is_behind(at, "is|are|was|were|there|there's");
                 // `when only a person is there` says so of everything else.
                 let is_of_class = is_of_place && (0..at).all(|i| !is_when(self, i));
                 let of_place = [Slot::Camera, Slot::Place];
                 next_is(&[Slot::Time, Slot::Verb, Slot::Wish])
-                    || next.is_some_and(|i| one_of("when|if", self.word(i)))
+                    || next.is_some_and(|i| self.is_free(i, "when|if"))
                     || last_is(&[Slot::Time])
                     || is_of_place && (next_is(&of_place) || last_is(&of_place))
                     || is_of_class && (next_is(&[Slot::Class]) || last_is(&[Slot::Class]))
             }
             // `but only at night`, `but only on the gate camera`
-            "but" => one_of("only|just", self.word(at + 1)) && self.is_limit(at + 1),
+            "but" => self.is_free(at + 1, "only|just") && self.is_limit(at + 1),
             "every" | "each" | "all" => beside(at + 1) == Slot::Class && !waits,
             _ => false,
         }
@@ -139,23 +139,24 @@ impl Reader<'_> {
 
 /// Whether a word begins the clause of a condition.
 fn is_when(r: &Reader<'_>, at: usize) -> bool {
-    one_of("when|if|whenever", r.any_word(at))
+    r.is(at, "when|if|whenever")
 }
 
-/// Refuses a request to watch with words that no phrase has read, and names what is `nearest`: the
-/// command line of a template, if there is one.
+/// Refuses a request to watch with words that no phrase has read. `nearest` is the command line of
+/// a template that comes close, if there is one.
 pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<String>) -> Result<(), Refusal> {
     let left = r.groups(|at| !r.is_read(at));
-    // Beside a class that was read it says how that is, or what it does.
+    // Before a class that was read it says how that is; a verb or an adverb has no article.
     let is_class = |i: usize| r.slot_of(i) == Slot::Class;
     let may_be_thing = |i: usize| {
-        let is_known = r.lexicon.is_everyday(r.any_word(i)) || names::class_begins(r, i);
-        r.is_word(i) && !is_known && !is_class(i + 1) && !is_class(i.wrapping_sub(1))
+        let is_known = r.lexicon.is_everyday(r.word(i)) || names::class_begins(r, i);
+        let is_led = r.is_behind(i, "a|an|the|any|some|no|my|our|about|for|of|when|if");
+        r.is_word(i) && is_led && !is_known && !is_class(i + 1)
     };
     let is_left = |i: usize| left.iter().any(|at| at.contains(&i));
-    let remedy = match r.over(&r.tokens_where(is_left)).remedy("request") {
+    let remedy = match r.with_tokens(&r.tokens_where(is_left)).remedy("request") {
         Some(remedy) => format!("{remedy} Or say"),
-        None if (0..r.tokens.len()).any(|i| is_left(i) && may_be_thing(i)) => format!(
+        None if r.positions().any(|i| is_left(i) && may_be_thing(i)) => format!(
             "If it is a thing to watch for, no model here ({}) knows it: ask \"what objects can you detect\". Otherwise say",
             r.scene.model_names()
         ),
@@ -189,18 +190,14 @@ pub(crate) fn refuse_words(r: &Reader<'_>, words: Vec<String>, hint: &str) -> Re
 pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
     let is_name = |i: &usize| {
         let is_unread = matches!(r.slot_of(*i), Slot::Free | Slot::Place);
-        is_unread
-            && r.is_word(*i)
-            && !r.lexicon.is_everyday(r.any_word(*i))
-            && !names::camera_at(r, *i)
+        is_unread && r.is_word(*i) && !r.lexicon.is_everyday(r.word(*i)) && !names::camera_at(r, *i)
     };
     let beside = |i: usize| {
-        let behind = one_of("on|at|from|of|for|in", r.before(i)).then_some(i + 1);
-        let mut names = i.checked_sub(1).into_iter().chain(behind);
-        names.find(is_name)
+        let behind = r.is_behind(i, "on|at|from|of|for|in").then_some(i + 1);
+        i.checked_sub(1).into_iter().chain(behind)
     };
-    let mut cameras = (0..r.tokens.len()).filter(|i| one_of("camera|cam", r.word(*i)));
-    let name = cameras.find_map(beside)?;
+    let cameras = r.positions().filter(|i| r.is_free(*i, "camera|cam"));
+    let name = { cameras }.flat_map(beside).find(is_name)?;
     let (name, cameras) = (r.written(name..name + 1), names::listed(&r.scene.cameras));
     Some(format!(
         "There is no camera {}; the cameras are: {cameras}.",
@@ -223,7 +220,7 @@ pub(crate) fn content_words(r: &Reader<'_>) -> Vec<String> {
 
 fn left_over(r: &Reader<'_>, is_small: impl Fn(&str) -> bool) -> Vec<String> {
     let is_read = |at: usize| {
-        let word = r.word(at);
+        let word = r.free_word(at);
         word.is_empty() || one_of(MARKS, word) || is_small(word)
     };
     let left = r.groups(|at| !is_read(at));

@@ -15,16 +15,14 @@ use crate::intent::Intent;
 use crate::moments;
 use crate::names;
 use crate::propose::{ChangeSet, pause, pause_end};
-use crate::reader::{Found, Reader, one_of};
+use crate::reader::{Found, Reader};
 use crate::refusal::Refusal;
 use crate::scene::{Deployed, Scene};
 
 /// Words that say nothing of which pipelines are meant.
-const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
+const FILLERS: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
 const PAUSED_INSTEAD: &str = "It is paused, so that it can be resumed; say \"delete\", or use `/stop` with its name, to remove it for good.";
 const STAYS: &str = " That is longer and stays so; resume it to shorten it.";
-/// Words for more than one.
-const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything";
 
 /// Understands a request to stop, pause or resume.
 pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, Refusal> {
@@ -37,7 +35,7 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
         r.assume(PAUSED_INSTEAD);
     }
     Ok(match intent {
-        Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
+        Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Delete),
         Intent::Stop | Intent::Pause => {
             keep_longer_pauses(r, &mut targets, until.as_ref())?;
             pause(targets, until, scene)
@@ -69,7 +67,8 @@ fn targets(
         refuse_a_camera_itself(r)?;
     }
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
-    let several = r.says(&[SEVERAL]);
+    let several =
+        r.has(&["both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything"]);
     // The answer to `which`, after the order.
     let is_answer = !closes && r.last_word() == "all";
     // `don't tell me about everything` is about less.
@@ -154,7 +153,7 @@ impl Verb {
         let verbs = kinds.iter().flat_map(|kind| r.lexicon.expand(kind));
         let verb = verbs.filter_map(|verb| r.find(&[verb]));
         let verb = verb.min_by_key(|found| found.at.start);
-        let is_deleted = |found: &Found| r.fits("@delete", found.at.start).is_some();
+        let is_deleted = |found: &Found| r.match_at("@delete", found.at.start).is_some();
         let deletes = intent == Intent::Stop && verb.as_ref().is_some_and(is_deleted);
         let written = verb.map_or_else(String::new, |found| {
             r.mark(found.at.clone());
@@ -191,13 +190,13 @@ impl Verb {
         r.take_all(&[THINGS]);
         let off = if intent == Intent::Resume { "" } else { "|off" };
         let from = if self.deletes { "" } else { "|from" };
-        let mut left = closed::unread_words(r, &format!("{SMALL}{off}{from}"));
+        let mut left = closed::unread_words(r, &format!("{FILLERS}{off}{from}"));
         // `turn it off and on again`
-        let ends = |i: usize| one_of("|.|,|!|?|;|and|but|again|please|now", r.any_word(i + 1));
-        let on = (0..r.tokens.len()).find(|i| r.word(*i) == "on" && ends(*i));
+        let ends = |i: usize| r.is(i + 1, "|.|,|!|?|;|and|but|again|please|now");
+        let on = r.positions().find(|i| r.free_word(*i) == "on" && ends(*i));
         left.extend(on.filter(|_| !off.is_empty()).map(|_| "on".to_owned()));
         // `the yard or the gate` is one of them.
-        let or = (0..r.tokens.len()).any(|at| r.word(at).is_empty() && r.any_word(at) == "or");
+        let or = r.positions().any(|at| r.is_taken(at) && r.word(at) == "or");
         left.extend(or.then(|| "or".to_owned()));
         let remedy = match names::mentions_class(r) {
             true => "A class is left out by \"make the gate watch ignore buses\".",
@@ -236,8 +235,8 @@ impl Verb {
 /// Refuses to remove the camera itself, and not what runs on it.
 fn refuse_a_camera_itself(r: &Reader<'_>) -> Result<(), Refusal> {
     let thing = r.find(&[THINGS]);
-    let runs = thing.is_some_and(|f| !one_of("camera|cameras", r.any_word(f.at.start)));
-    match !runs && r.says(&["camera|cam|cameras"]) {
+    let runs = thing.is_some_and(|f| !r.is(f.at.start, "camera|cameras"));
+    match !runs && r.has(&["camera|cam|cameras"]) {
         true => Err(Refusal::meaning(
             "A camera itself is taken away with `watchkeeper sources remove NAME`. I can end what runs on it: say for example \"delete everything on the gate camera\".",
         )),
@@ -251,7 +250,7 @@ fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
         return Vec::new();
     };
     let end = found.at.end;
-    let spared = r.hiding(
+    let spared = r.with_hidden(
         std::iter::once(0..end).collect(),
         |r| match names::pipelines(r, false) {
             none if none.is_empty() => r.scene.ids_on(&names::cameras(r)),
@@ -261,7 +260,7 @@ fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
     if !spared.is_empty() {
         r.mark(found.at);
         // `all but the safe one`
-        r.mark_where(|r, i| i > end + 1 && r.word(i) == "one" && r.word(i - 1).is_empty());
+        r.mark_where(|r, i| i > end + 1 && r.free_word(i) == "one" && r.is_taken(i - 1));
     }
     spared
 }

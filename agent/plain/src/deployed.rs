@@ -7,7 +7,7 @@ use crate::names;
 use crate::propose::pause_end;
 use crate::reader::Reader;
 use crate::refusal::Refusal;
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Deployed, Scene, joined, quoted};
 
 /// Words that mean a pipeline and say nothing else.
 pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|everything|counter|counters|it|that|detection";
@@ -15,13 +15,13 @@ pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monit
 /// The pipelines that a sentence names by their ids, their names or a class, and whether only the
 /// class names them. Their camera adds nothing: `the gate alarm of the gate camera`.
 ///
-/// `told`: the class is what is no longer to be told.
-pub(crate) fn named(r: &mut Reader<'_>, told: bool) -> (Vec<PipelineId>, bool) {
+/// `stops_telling`: the class is no longer to be reported.
+pub(crate) fn named(r: &mut Reader<'_>, stops_telling: bool) -> (Vec<PipelineId>, bool) {
     let mut named = names::pipelines(r, false);
     let is_by_class = named.is_empty();
     let mut with = r.clone();
     let cameras = names::cameras(&mut with);
-    if let Some((at, of_class)) = names::pipelines_of_class(r, told, &cameras)
+    if let Some((at, of_class)) = names::pipelines_of_class(r, stops_telling, &cameras)
         && !of_class.is_empty()
         && named.iter().all(|id| of_class.contains(id))
     {
@@ -62,9 +62,8 @@ pub(crate) fn sentence(pipelines: &[&Deployed]) -> String {
         };
         format!("{}{called} on {}{state}", p.spec.id, p.spec.source)
     };
-    let all: Vec<String> = pipelines.iter().map(one).collect();
-    match all.is_empty() {
+    match pipelines.is_empty() {
         true => "Nothing is deployed there.".to_owned(),
-        false => format!("There are: {}.", all.join("; ")),
+        false => format!("There are: {}.", joined(pipelines.iter().map(one), "; ")),
     }
 }

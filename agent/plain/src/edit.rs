@@ -12,70 +12,64 @@ use watchkeeper_engine::templates::watch;
 use crate::answer::Missing;
 use crate::closed;
 use crate::deployed::{self, sentence, which};
-use crate::lexicon::{Stand, Way};
-use crate::names::{self, Mention, WATCHES};
+use crate::lexicon::{NOTIFIES, Polarity, WATCHES, Way};
+use crate::names::{self, Mention};
 use crate::new_watch::Objects;
 use crate::place::Where;
 use crate::propose::{ChangeSet, check_direction, replace};
-use crate::reader::{Reader, Slot, one_of};
+use crate::reader::{Reader, Slot};
 use crate::refusal::Refusal;
 use crate::request::{are_only_these, labels, one_list, pick};
 use crate::scene::{Deployed, Model, Scene, quoted};
 use crate::settings::Settings;
 
 /// Words that say nothing in a change.
-const SMALL: &str = "to|of|for|on|at|and|with|about|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
+const FILLERS: &str = "to|of|for|on|at|and|with|about|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
 
-const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
-
-/// Changes by a sentence to a running watch, or to a waiting proposal ([`crate::amend`]).
+/// What a sentence changes of a deployed watch, or of a waiting proposal ([`crate::amend`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    /// Classes that it names, and how.
     pub(crate) mentions: Vec<Mention>,
-    /// Whether they come to those that there are.
+    /// Whether the classes are added to the present ones.
     pub(crate) adds: bool,
     pub(crate) settings: Settings,
-    /// What only a proposal can get, as all that follows.
+    /// Only of a proposal, as place and ways.
     pub(crate) cameras: Vec<SourceId>,
     pub(crate) place: Option<Where>,
     pub(crate) ways: Vec<Way>,
 }
 
 impl Wanted {
-    /// Reads what a sentence changes; its words are used then. `of_a_watch`: it changes one that
-    /// runs, so that a share without a name is a confidence.
+    /// Takes what a sentence changes. `of_a_watch`: it changes a deployed one, so that a share
+    /// without a name is a confidence.
     pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Refusal> {
         let settings = Settings::read_change(r, of_a_watch)?;
         r.slot = Slot::Other;
-        let adds = r.take_all(&[
-            "add|also|too|additionally|include|includes|including",
-            "as well",
-            "not only|just",
-        ]);
+        let adds = r.take_all(&["@adds"]);
         let mentions = one_list(r, false, false);
         let adds = adds && !are_only_these(r, &mentions);
         // The recipient of a watch is not a class: `should notify staff`.
         let is_told = |m: &&Mention| {
-            let before = r.before(r.before_articles(m.at.start));
-            m.labels.as_slice() == ["person"] && one_of(TELLS, before)
+            let start = r.before_articles(m.at.start);
+            let is_recipient = r.is_behind(start, NOTIFIES) || r.is_behind(start, "to");
+            m.labels.as_slice() == ["person"] && is_recipient
         };
         // `everything` is what to look for only where that is said.
         let is_vague = |m: &Mention| {
-            let looks = one_of("for|about|to", r.before(m.at.start)) && m.said != "something";
-            of_a_watch && m.labels.is_empty() && m.stand == Stand::Wanted && !looks
+            let looks = r.is_behind(m.at.start, "for|about|to") && m.said != "something";
+            of_a_watch && m.labels.is_empty() && m.polarity == Polarity::Wanted && !looks
         };
         let wrong = |m: &&Mention| m.is_nobody() || is_told(m) || is_vague(m);
         let wrong = mentions.iter().find(wrong);
         if let Some(at) = wrong.map(|m| m.at.clone()) {
-            r.set(at, Slot::Free);
+            r.set_slot(at, Slot::Free);
         }
         r.notes.assumed.extend(names::substitutions(&mentions));
         r.slot = Slot::Other;
         let is_of_class = |r: &Reader<'_>, i: usize| r.slot_of(i) == Slot::Class;
         r.mark_where(|r, i| {
             let beside = is_of_class(r, i + 1) || i > 0 && is_of_class(r, i - 1);
-            beside && one_of("only|just|solely", r.word(i))
+            beside && r.is_free(i, "only|just|solely")
         });
         let wanted = Self {
             mentions,
@@ -107,8 +101,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
     };
     let of_one = wanted.mentions.iter().any(|m| {
         let at = r.before_articles(m.at.start);
-        one_of("for|of", r.before(at))
-            && !one_of("look|watch|only|just", r.before(at.saturating_sub(1)))
+        r.is_behind(at, "for|of") && !r.is_behind(at.saturating_sub(1), "look|watch|only|just")
     });
     let of_hours =
         settings.times.is_some() && (!wanted.mentions.is_empty() || besides != Settings::default());
@@ -120,7 +113,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
 fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Refusal> {
     let id = &target.spec.id;
     let (said, out): (Vec<&Mention>, Vec<&Mention>) =
-        (wanted.mentions.iter()).partition(|m| m.stand == Stand::Wanted);
+        (wanted.mentions.iter()).partition(|m| m.polarity == Polarity::Wanted);
     let names_all = said.iter().any(|m| m.labels.is_empty());
     let Some(mut model) = model_of(target, scene).cloned() else {
         return Ok(None);
@@ -169,14 +162,14 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
         (wanted.settings.quiet, NO_CHANNEL_AWAY),
     ];
     Refusal::first(&refused)?;
-    wanted.settings.tell(&mut r.notes);
+    wanted.settings.move_notes(&mut r.notes);
     r.take_all(&["@nervous"]);
     // A change adds a channel and takes none away.
     let limits = match wanted.settings.notify.is_empty() {
         true => "only|just|instead",
         false => "",
     };
-    let mut left = closed::unread_words(r, &format!("{SMALL}|{limits}"));
+    let mut left = closed::unread_words(r, &format!("{FILLERS}|{limits}"));
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
@@ -203,17 +196,17 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     replace(spec, objects.as_ref(), &wanted.settings, &mut r.notes)
 }
 
-/// Drops the words that are used: the name of a watch may be between a setting and its value, such
-/// as `the cool-down of the gate watch to 5 minutes`.
+/// Drops the used words, because a watch's name may part a setting from its value: `the cool-down
+/// of the gate watch to 5 minutes`.
 fn drop_used(r: &mut Reader<'_>) {
     let is_used = |i: usize| r.slot_of(i) != Slot::Free;
     let is_kept = |i: usize| {
-        let names_watch = i > 0 && is_used(i - 1) && r.fits(WATCHES, i).is_some();
+        let names_watch = i > 0 && is_used(i - 1) && r.match_at(WATCHES, i).is_some();
         !is_used(i) && !names_watch
     };
     let kept = r.tokens_where(is_kept);
     let notes = std::mem::take(&mut r.notes);
-    *r = r.over(&kept);
+    *r = r.with_tokens(&kept);
     r.notes = notes;
 }
 
@@ -236,7 +229,7 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
                 "One watch is changed at a time, so nothing is done. Say a sentence for each, with its name. {}",
                 sentence(some)
             ),
-            vec![r.written(0..r.tokens.len())],
+            vec![r.written(r.positions())],
         )),
         [target] => Ok(target),
         some => Err(which("Which pipeline shall be changed?", some, scene)),

@@ -8,6 +8,7 @@ use std::ops::Range;
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
 use crate::reader::{Found, Reader, Slot, one_of};
+use crate::scene::joined;
 use crate::token::Kind;
 
 /// `HH:MM` of minutes since midnight.
@@ -64,8 +65,8 @@ impl ActiveTimes {
         let days = self.days.as_ref().map(|days| match days.as_slice() {
             [] => "every day".to_owned(),
             days => {
-                let names: Vec<String> = days.iter().map(|day| format!("{day:?}")).collect();
-                format!("only {}", names.join(", "))
+                let days = days.iter().map(|day| format!("{day:?}"));
+                format!("only {}", joined(days, ", "))
             }
         });
         let hours = self.hours.map(|(from, to)| (clock(from), clock(to)));
@@ -75,15 +76,14 @@ impl ActiveTimes {
             (false, _) if days.is_none() => format!("only from {from} to {to}"),
             (false, _) => format!("from {from} to {to}"),
         });
-        let parts: Vec<String> = days.into_iter().chain(hours).collect();
-        parts.join(" ")
+        joined(days.into_iter().chain(hours), " ")
     }
 }
 
 /// Reads the days and hours that a request names; nothing if it names none.
 pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     // A change has no verb of watching: what is left out of its days is not known.
-    let is_new = r.used.contains(&Slot::Verb);
+    let is_new = r.slots.contains(&Slot::Verb);
     let left_out = is_new.then(|| days_but(r)).flatten();
     let days = left_out.or_else(|| days(r));
     let closed = hours(r, days.is_some());
@@ -108,15 +108,15 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
     let mut said: Option<Vec<usize>> = None;
     for days in &r.lexicon.meanings.named_days {
         let found = r.find(&days.words);
-        if let Some(found) = found.filter(|found| !one_of(ONE, r.before(found.at.start))) {
+        if let Some(found) = found.filter(|found| !r.is_behind(found.at.start, ONE)) {
             said.get_or_insert_default().extend(&days.is);
             r.mark(found.at);
             r.take_all(&days.words);
         }
     }
     while let Some(found) = r.find(&["@days"]) {
-        let is_open = found.held.len() == 1 && r.word(found.at.start) == "from";
-        if is_open || one_of(ONE, r.before(found.at.start)) {
+        let is_open = found.held.len() == 1 && r.free_word(found.at.start) == "from";
+        if is_open || r.is_behind(found.at.start, ONE) {
             break;
         }
         let days = said.get_or_insert_default();
@@ -128,7 +128,7 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
             let end = end.map_or(first, |end| usize::from(whole(*end)));
             days.extend((first..=first + (end + 7 - first) % 7).map(|day| day % 7));
             r.mark(found.at.clone());
-            next = r.fits("@more_days", found.at.end);
+            next = r.match_at("@more_days", found.at.end);
         }
     }
     let said = said?;
@@ -139,13 +139,13 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
 
 /// Reads all days but those that the end of a request leaves out: `every day except sunday`.
 fn days_but(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
-    let (start, out) = (0..r.tokens.len()).find_map(|at| {
-        let words = r.fits("@days_left_out", at)?.at;
+    let (start, out) = r.positions().find_map(|at| {
+        let words = r.match_at("@days_left_out", at)?.at;
         let mut rest = r.part(words.end..r.tokens.len());
         let out = days(&mut rest).filter(|out| (1..7).contains(&out.len()))?;
         // Hours behind them may be of these days only.
-        let is_read = |i: usize| rest.word(i).is_empty() || one_of(".|!", rest.word(i));
-        let is_all_read = (0..rest.tokens.len()).all(is_read);
+        let is_read = |i: usize| rest.is_taken(i) || rest.is_free(i, ".|!");
+        let is_all_read = rest.positions().all(is_read);
         is_all_read.then_some((words.start, out))
     })?;
     r.mark(start..r.tokens.len());
@@ -156,14 +156,14 @@ fn days_but(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
 /// Reads from when to when of a day, where both are said. `has_days`: days were said.
 fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     let is_meant = |r: &Reader<'_>, found: &Found| {
-        let is_led = one_of("from|between", r.any_word(found.at.start));
-        let next = r.any_word(found.at.end);
+        let is_led = r.is(found.at.start, "from|between");
+        let next = r.word(found.at.end);
         // `from 9 to 5 and save a clip`, and no number of things.
         let behind = found.at.end + usize::from(next == "and");
         let ends = one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next)
             || r.slot_of(behind) != Slot::Free;
-        has_days && says(r, "-|–", &found.at)
-            || is_led && !one_of("is|are", r.before(found.at.start)) && ends
+        has_days && has_word(r, "-|–", &found.at)
+            || is_led && !r.is_behind(found.at.start, "is|are") && ends
     };
     span(r, false, &is_meant)
 }
@@ -197,14 +197,15 @@ fn part_of_day(r: &mut Reader<'_>) -> Option<(f64, f64)> {
     parts.find_map(|part| {
         let found = r.find(&part.words)?;
         // `but not at night`
-        let left_out = r.ending("@hours_left_out", found.at.start);
-        let is_left_out = left_out.is_some();
-        let start = left_out.map_or(found.at.start, |words| words.at.start);
+        let left_out = r.match_before("@hours_left_out", found.at.start);
+        let start = left_out
+            .as_ref()
+            .map_or(found.at.start, |words| words.at.start);
         r.mark(start..found.at.end);
         let (name, from, to) = &part.is;
         let (begin, end) = (clock(*from), clock(*to));
         r.assume(format!("{name} is taken as {begin} to {end}."));
-        Some(match is_left_out {
+        Some(match left_out.is_some() {
             true => (*to, *from),
             false => (*from, *to),
         })
@@ -220,9 +221,9 @@ pub(crate) fn span(
 ) -> Option<(f64, f64)> {
     const MARKS: &str =
         "am|pm|noon|midday|midnight|o'clock|uhr|until|till|morning|afternoon|evening|night";
-    let found = (0..r.tokens.len()).find_map(|at| {
-        let found = r.fits("@hours_span", at)?;
-        let is_marked = found.at.clone().any(|i| is_clock(r, i)) || says(r, MARKS, &found.at);
+    let found = r.positions().find_map(|at| {
+        let found = r.match_at("@hours_span", at)?;
+        let is_marked = found.at.clone().any(|i| is_clock(r, i)) || has_word(r, MARKS, &found.at);
         (is_marked || is_meant(r, &found)).then_some(found)
     })?;
     r.mark(found.at.clone());
@@ -238,15 +239,18 @@ fn length(from: f64, to: f64) -> f64 {
     }
 }
 
-/// Whether one of these words is there.
-fn says(r: &Reader<'_>, words: &str, at: &Range<usize>) -> bool {
-    at.clone().any(|i| one_of(words, r.any_word(i)))
+/// Whether one of `words` stands at these positions.
+fn has_word(r: &Reader<'_>, words: &str, at: &Range<usize>) -> bool {
+    at.clone().any(|i| one_of(words, r.word(i)))
 }
 
-/// Whether the half of the day is said there.
+/// Whether a word for a half of the day stands at these positions.
 pub(crate) fn says_half(r: &Reader<'_>, at: &Range<usize>) -> bool {
-    const HALVES: &str = "am|pm|noon|midday|midnight|morning|afternoon|evening";
-    says(r, HALVES, at)
+    has_word(
+        r,
+        "am|pm|noon|midday|midnight|morning|afternoon|evening",
+        at,
+    )
 }
 
 fn is_clock(r: &Reader<'_>, at: usize) -> bool {
@@ -258,16 +262,16 @@ fn is_clock(r: &Reader<'_>, at: usize) -> bool {
 /// other; `of_night`: both are.
 fn ends(r: &mut Reader<'_>, found: &Found, of_night: bool) -> (f64, f64) {
     let span = r.part(found.at.clone());
-    let hour = |from: usize| (from..span.tokens.len()).find_map(|i| span.fits("<h>", i));
+    let hour = |from: usize| (from..span.tokens.len()).find_map(|i| span.match_at("<h>", i));
     let words_of = |from: usize| hour(from).map_or(0..0, |found| found.at);
     let first = words_of(0);
     let second = words_of(first.end);
     let is_half_said = says_half(&span, &first) || says_half(&span, &second);
-    let is_at_night = of_night || says(&span, "night", &(0..span.tokens.len()));
+    let is_at_night = of_night || has_word(&span, "night", &span.positions());
     // The times of day that each end may be.
     let may_be = |at: &Range<usize>, minutes: f64| {
-        let is_full = minutes >= 780.0 && !says(&span, "night", at)
-            || span.any_word(at.start).starts_with('0');
+        let is_full = minutes >= 780.0 && !has_word(&span, "night", at)
+            || span.word(at.start).starts_with('0');
         let is_clock = is_clock(&span, at.start) && !is_half_said;
         let mut times = vec![minutes];
         if !(says_half(&span, at) || is_full || is_clock) {

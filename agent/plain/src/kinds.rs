@@ -8,6 +8,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{Condition, CrossDirection, RuleSpec};
 use watchkeeper_engine::rules::derive;
 use watchkeeper_engine::templates::watch;
+use watchkeeper_engine::workflow::compile;
 use watchkeeper_english::several;
 
 use crate::lexicon::folded;
@@ -21,8 +22,8 @@ pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them
 /// one only where a number is asked for.
 pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, String> {
     let all = r.lexicon.questions.happened.iter();
-    let sides = r.spots("@left_side");
-    let mut found: Vec<Happened> = r.hiding(sides, |r| {
+    let sides = r.find_all("@left_side");
+    let mut found: Vec<Happened> = r.with_hidden(sides, |r| {
         let said = all.filter(|what| r.take_all(&what.words));
         said.cloned().collect()
     });
@@ -45,7 +46,7 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
         }
         is_one &= matches!(found.as_slice(), [happened] if !happened.counts.is_empty());
     }
-    match is_one && (found.is_empty() || !r.says(&["passed"])) {
+    match is_one && (found.is_empty() || !r.has(&["passed"])) {
         true => Ok(found),
         false => Err(TWO_QUESTIONS.to_owned()),
     }
@@ -54,10 +55,10 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
 /// Said of a `number` of events whose rule has a cool-down or an hourly limit.
 const LEFT_OUT: &str = "Events that a cool-down or an hourly limit left out are not counted.";
 
-/// Kinds of events to look for, given the kinds in the question, and a sentence for each that
-/// another kind counts for, or whose number leaves out events. The coverage shows what no watch
-/// reported then.
-pub(crate) fn counted(
+/// Kinds of events to look for, given the kinds in the question. A sentence names each that another
+/// kind counts for, or whose number leaves out events. The coverage shows what no watch reported
+/// then.
+pub(crate) fn reported_kinds(
     asked: &[Happened],
     scene: &Scene,
     watches: &[&Deployed],
@@ -69,53 +70,53 @@ pub(crate) fn counted(
         _ => several(&labels.join(" or ")),
     };
     let watches = watches.iter().filter(|watch| knows(watch, labels, scene));
-    let watches: Vec<&Deployed> = watches.copied().collect();
+    let watches: Vec<WithRules<'_>> = watches.map(|one| (*one, rules(one))).collect();
     let (mut kinds, mut said, mut cools) = (Vec::new(), Vec::new(), false);
     for Happened { name, counts, .. } in asked {
-        let rules_of = |kind: &EventKind| -> Vec<(&SourceId, RuleSpec)> {
-            let rules = watches.iter().map(|watch| {
-                let rules = telling(watch, kind, labels).into_iter();
-                rules.map(|rule| (&watch.spec.source, rule))
-            });
-            rules.flatten().collect()
-        };
+        let rules_of = |watch: &WithRules<'_>, kind: &EventKind| rules_about(watch, kind, labels);
         let cameras = |kind: &EventKind| -> usize {
-            let rules = rules_of(kind);
-            let cameras: BTreeSet<_> = rules.iter().map(|(camera, _)| camera).collect();
+            let reporting = watches.iter().filter(|w| !rules_of(w, kind).is_empty());
+            let cameras: BTreeSet<_> = reporting.map(|(watch, _)| &watch.spec.source).collect();
             cameras.len()
         };
         // The best kind that is reported; of what came, where either counts, the kind that most
         // cameras report.
-        let told = counts.iter().rev().filter(|kind| cameras(kind) > 0);
-        let told = told.max_by_key(|kind| match name == "coming" {
+        let reported = counts.iter().rev().filter(|kind| cameras(kind) > 0);
+        let reported = reported.max_by_key(|kind| match name == "coming" {
             true => cameras(kind),
             false => 0,
         });
         let first = counts.first();
-        if let (Some(first), Some(told)) = (first, told.filter(|told| Some(*told) != first)) {
+        if let (Some(first), Some(reported)) = (first, reported.filter(|kind| Some(*kind) != first))
+        {
             let watches = match cameras(first) {
                 0 => "No watch here tells",
                 _ => "Not every camera has a watch that tells",
             };
             said.push(format!(
                 "{watches} when {who} {}; instead each time counts that one {}.",
-                first.happened, told.happened
+                first.happened, reported.happened
             ));
         }
-        let rules = told.map(rules_of).unwrap_or_default();
+        let rules =
+            reported.map(|kind| watches.iter().flat_map(move |watch| rules_of(watch, kind)));
         let limits = |rule: &RuleSpec| rule.cooldown_s > 0.0 || rule.max_per_hour.is_some();
-        cools |= rules.iter().any(|(_, rule)| limits(rule));
+        cools |= rules.into_iter().flatten().any(|rule| limits(&rule));
         // All events count for `came` if no watch reports entries or appearances.
         let usual = first.filter(|_| name != "coming");
-        kinds.extend(told.or(usual).cloned());
+        kinds.extend(reported.or(usual).cloned());
     }
     said.extend((number && cools).then(|| LEFT_OUT.to_owned()));
     (kinds, said)
 }
 
+/// A pipeline with its rules.
+type WithRules<'d> = (&'d Deployed, Vec<RuleSpec>);
+
 /// The rules of a watch that report events of this kind about one of these labels; about any if
 /// there are no labels.
-fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<RuleSpec> {
+fn rules_about(watch: &WithRules<'_>, kind: &EventKind, labels: &[String]) -> Vec<RuleSpec> {
+    let (seen, rules) = (watch.0.classes(), &watch.1);
     let sees = |known: &[String]| {
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
     };
@@ -127,10 +128,10 @@ fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<Rule
         let is_way = [way, kind.direction].contains(&CrossDirection::Any) || way == kind.direction;
         name_of(&rule.when) == kind.condition && is_way
     };
-    let seen = deployed.classes();
-    let mut rules = rules(deployed);
-    rules.retain(|rule| sees(&seen) && is_of(rule) && sees(&rule.classes));
-    rules
+    let reporting = rules
+        .iter()
+        .filter(|rule| is_of(rule) && sees(&rule.classes));
+    reporting.filter(|_| sees(&seen)).cloned().collect()
 }
 
 /// Name of a condition, and of a rule with it.
@@ -145,22 +146,16 @@ pub(crate) fn name_of(when: &Condition) -> &'static str {
     }
 }
 
-/// The rules of a pipeline: its own, else those that follow from its workflow.
+/// The rules of a pipeline: its own, else those in its workflow, else those that follow from it.
 fn rules(deployed: &Deployed) -> Vec<RuleSpec> {
-    let [lines, zones, trackers] =
-        ["line_counter", "time_in_zone", "track"].map(|part| names_of_steps(deployed, part));
-    let own = deployed.spec.rules.clone();
-    own.unwrap_or_else(|| derive(&lines, &zones, &trackers))
-}
-
-/// The names of the steps whose type has this part.
-fn names_of_steps(deployed: &Deployed, part: &str) -> Vec<String> {
-    let steps = deployed.spec.workflow["steps"].as_array().into_iter();
-    let named = steps.flatten().filter_map(|step| {
-        let is_it = step["type"].as_str()?.contains(part);
-        step["name"].as_str().filter(|_| is_it).map(str::to_owned)
-    });
-    named.collect()
+    let spec = &deployed.spec;
+    let derived = || {
+        let compiled = compile(&spec.workflow, &spec.parameters).ok()?;
+        let (lines, zones) = (compiled.line_steps(), compiled.zone_steps());
+        let sinks = Some(compiled.sink_rules()).filter(|sinks| !sinks.is_empty());
+        sinks.or_else(|| Some(derive(&lines, &zones, &compiled.tracker_steps())))
+    };
+    spec.rules.clone().or_else(derived).unwrap_or_default()
 }
 
 /// Noun for a number of events, which is not a number of people or things: one of these may have
@@ -182,8 +177,8 @@ pub(crate) fn unknown_now(
     labels: &[String],
 ) -> Result<String, String> {
     let looks_at = |p: &Deployed, place: &str| {
-        let steps = names_of_steps(p, "");
-        steps.iter().any(|name| folded(name) == folded(place))
+        let mut steps = p.spec.workflow["steps"].as_array().into_iter().flatten();
+        steps.any(|step| step["name"].as_str().map(folded) == Some(folded(place)))
     };
     let is_told =
         |p: &Deployed| place.is_none_or(|place| looks_at(p, place)) && knows(p, labels, scene);

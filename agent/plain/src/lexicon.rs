@@ -12,14 +12,18 @@ use watchkeeper_english::singulars;
 
 use crate::DataError;
 use crate::question_words::QuestionWords;
+use crate::scene::joined;
 use crate::templates::{self, Template};
 use crate::token::{one_of, tokens};
 
+/// Verbs before a recipient; `{notifies}` in the patterns.
+pub(crate) const NOTIFIES: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz";
+/// Words that mean a pipeline; `{watches}` in the patterns.
+pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 /// Most tokens in a word of the lexicon or a label.
 pub(crate) const LONGEST: usize = 4;
 /// The lexicon that the program carries.
 const BUILTIN: &str = include_str!("lexicon.toml");
-const PHRASES: &str = include_str!("phrases.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,17 +61,16 @@ pub(crate) struct Words {
     pub(crate) places: BTreeSet<String>,
 }
 
-/// How a class stands in the text.
+/// Whether a text wants a class, excludes it, or is about its absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Stand {
-    /// It is watched for.
+pub(crate) enum Polarity {
     Wanted,
-    /// It is left out: `except cats`.
+    /// As in `except cats`.
     Excluded,
-    /// There are to be none: `no cars`.
+    /// As in `no cars`.
     None,
-    /// It is missing on something: `without a helmet`.
+    /// Absent on another object: `without a helmet`.
     Missing,
 }
 
@@ -106,7 +109,7 @@ pub(crate) struct Phrase<T> {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Meanings {
-    pub(crate) left_out: Vec<Phrase<Stand>>,
+    pub(crate) left_out: Vec<Phrase<Polarity>>,
     pub(crate) ways: Vec<Phrase<Way>>,
     /// Sides from which something comes, and its direction then.
     pub(crate) sides: Vec<Phrase<Way>>,
@@ -128,13 +131,15 @@ struct PhraseFile {
     meanings: Meanings,
 }
 
-/// Reads the patterns, with the words that their holes `{name}` stand for.
+/// Reads the patterns, and fills their holes `{name}`.
 fn phrases(text: &str) -> Result<PhraseFile, DataError> {
     let words = toml::from_str::<PhraseFile>(text)?.words;
     let put = |text: String, (name, words): (&String, &String)| {
         text.replace(&format!("{{{name}}}"), words)
     };
-    toml::from_str(&words.iter().fold(text.to_owned(), put))
+    let text = text.replace("{watches}", WATCHES);
+    let text = text.replace("{notifies}", NOTIFIES);
+    toml::from_str(&words.iter().fold(text, put))
 }
 
 #[derive(Debug, Clone, Default)]
@@ -159,7 +164,7 @@ impl Lexicon {
         for verbs in file.verbs.values_mut() {
             verbs.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
         }
-        let mut phrase_file = phrases(PHRASES)?;
+        let mut phrase_file = phrases(include_str!("phrases.toml"))?;
         phrase_file.phrases.extend(file.verbs);
         let of_class = file.classes.into_iter().flat_map(|entry| {
             let labels = entry.labels;
@@ -188,16 +193,14 @@ impl Lexicon {
 
     /// Labels that are expected in a place of this kind.
     pub(crate) fn occupants(&self, word: &str) -> Option<&[String]> {
-        let mut kinds = self.occupants.iter();
-        let kind = kinds.find(|kind| kind.words.iter().any(|known| known == word))?;
-        Some(&kind.labels)
+        let is_meant = |kind: &&Classes| kind.words.iter().any(|known| known == word);
+        Some(&self.occupants.iter().find(is_meant)?.labels)
     }
 
     /// The patterns of the list `@name`, else the pattern itself.
     pub(crate) fn expand<'l>(&'l self, pattern: &'l str) -> impl Iterator<Item = &'l str> {
-        let list = pattern
-            .strip_prefix('@')
-            .and_then(|name| self.phrases.get(name));
+        let name = pattern.strip_prefix('@');
+        let list = name.and_then(|name| self.phrases.get(name));
         let one = list.is_none().then_some(pattern);
         list.into_iter().flatten().map(String::as_str).chain(one)
     }
@@ -214,22 +217,20 @@ impl Lexicon {
             || self.words.asked.contains(word)
     }
 
-    /// Whether a word turns round or limits what it stands in.
-    pub(crate) fn turns(&self, word: &str) -> bool {
+    /// Whether a word negates or limits its phrase.
+    pub(crate) fn limits(&self, word: &str) -> bool {
         self.words.limits.contains(word)
     }
 
     /// Whether a word is a small one, which no name is by itself.
     pub(crate) fn is_everyday(&self, word: &str) -> bool {
-        self.is_asked(word) || self.turns(word)
+        self.is_asked(word) || self.limits(word)
     }
 }
 
 /// A name as names are compared: lower case, the parts of its words with one space between.
 pub(crate) fn folded(name: &str) -> String {
-    let tokens = tokens(name);
-    let parts: Vec<&str> = tokens.iter().flat_map(|t| t.parts()).collect();
-    parts.join(" ")
+    joined(tokens(name).iter().flat_map(|token| token.parts()), " ")
 }
 
 #[cfg(test)]

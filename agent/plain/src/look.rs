@@ -11,14 +11,14 @@ use crate::closed::{content_words, no_such_camera};
 use crate::deployed;
 use crate::intent::{STATES, skip_polite};
 use crate::kinds;
-use crate::lexicon::Stand;
+use crate::lexicon::{Polarity, WATCHES};
 use crate::moments;
-use crate::names::{self, Mention, WATCHES};
+use crate::names::{self, Mention};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind};
 use crate::reader::{Reader, one_of};
 use crate::request::one_list;
-use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
+use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, joined, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
@@ -30,7 +30,7 @@ type Understood = Result<(Look, String), String>;
 pub(crate) fn look(r: &mut Reader<'_>) -> Understood {
     let slots = Slots::read(r);
     let mut kinds = r.lexicon.questions.kinds.iter();
-    let Some(words) = kinds.find(|words| fits(words, &slots, r)) else {
+    let Some(words) = kinds.find(|words| is_kind(words, &slots, r)) else {
         return Err(String::new());
     };
     Ok(match words.is {
@@ -44,7 +44,11 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Understood {
         _ if slots.cameras.len() > 1 => {
             return Err("Ask about one camera at a time, or about all cameras.".to_owned());
         }
-        QuestionKind::Coverage => return coverage(r, slots, words),
+        QuestionKind::Coverage => {
+            refuse_unread(r, words)?;
+            let span = moments::describe(slots.range.unwrap_or_default(), &r.scene.now);
+            (Look::Coverage(Box::new(slots.wanted)), span)
+        }
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
         QuestionKind::Pipelines => return pipelines(r, &slots, words),
@@ -66,19 +70,12 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Understood {
     })
 }
 
-/// A question for when cameras were watched.
-fn coverage(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
-    refuse_unread(r, words)?;
-    let told = moments::describe(slots.range.unwrap_or_default(), &r.scene.now);
-    Ok((Look::Coverage(Box::new(slots.wanted)), told))
-}
-
 /// A question for the watches that there are now.
 fn pipelines(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Understood {
     let (named, camera) = (&slots.wanted.pipelines, slots.cameras.first());
     let is_of_all = named.is_empty() && camera.is_none();
     // Of a watch that is named, and of what runs, all are shown with their state.
-    let is_paused = r.says(&["paused"]) && !r.says(&["running|runs|active"]) && named.is_empty();
+    let is_paused = r.has(&["paused"]) && !r.has(&["running|runs|active"]) && named.is_empty();
     refuse_unread(r, words)?;
     if named.len() + slots.cameras.len() > 1 {
         return Err("Ask about one watch or one camera, or about all.".to_owned());
@@ -115,52 +112,56 @@ fn answer_state(r: &Reader<'_>, meant: &[&Deployed]) -> Option<String> {
     let first = meant.first()?;
     let yes = if is_so(first)? { "Yes" } else { "No" };
     let is_one = meant.iter().all(|one| one.state() == first.state());
-    let is_asked = r.any_word(skip_polite(r, 0)) == "is" && !r.says(&["not"]);
+    let is_asked = r.word(skip_polite(r, 0)) == "is" && !r.has(&["not"]);
     (is_one && is_asked).then(|| format!("{yes}: {}. ", first.state()))
 }
 
 /// Whether a question is of this kind, where it is of none before.
-fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
-    let says = r.says(&words.asked);
+fn is_kind(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
+    let is_asked = r.has(&words.asked);
     let is_past =
         is_past(r) || slots.wanted.most.is_some() || slots.wanted.pictures || slots.wanted.by_hour;
     // Some model knows a camera as a class: `list cameras` is about those of the box.
     let is_thing = |m: &Mention| !one_of("camera|cameras", &m.said.to_lowercase());
     let is_class = || names::find_classes(r).iter().any(is_thing);
     let names_watch = !slots.wanted.pipelines.is_empty();
-    let is_alone = || !slots.many && r.says(&words.asked_alone);
+    let is_alone = || !slots.many && r.has(&words.asked_alone);
     match words.is {
-        QuestionKind::Classes => says && slots.range.is_none() && !is_past,
+        QuestionKind::Classes => is_asked && slots.range.is_none() && !is_past,
         QuestionKind::Coverage => {
-            let is_other = names_watch || r.says(&[WATCHES]) || names::mentions_class(r);
-            says && slots.range.is_some() && is_past && !is_other
+            let is_other = names_watch || r.has(&[WATCHES]) || names::mentions_class(r);
+            is_asked && slots.range.is_some() && is_past && !is_other
         }
-        QuestionKind::History => (says || names_watch) && is_of_the_past(r, slots),
-        QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&["@runs"]),
-        QuestionKind::Pipelines => says || names_watch,
-        QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
-        QuestionKind::Cameras => says || slots.all,
-        _ => says,
+        QuestionKind::History => (is_asked || names_watch) && is_of_the_past(r, slots),
+        QuestionKind::Events => slots.range.is_some() || is_past && !r.has(&["@runs"]),
+        QuestionKind::Pipelines => is_asked || names_watch,
+        QuestionKind::Status => is_asked || is_alone() || is_class() || !slots.cameras.is_empty(),
+        QuestionKind::Cameras => is_asked || slots.all,
+        _ => is_asked,
     }
 }
 
-/// Whether a question about watches is about what was done to them, or how they were:
-/// `was the gate watch on`, and not `how many alarms on monday`.
+/// Whether a question about watches is about what was done to them: `was the gate watch on`, and
+/// not `how many alarms on monday`.
 fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
-    const DONE: &str = "stop|pause|resume|delete|remove|change|start|turned|switched";
     let is_past =
-        slots.range.is_some() || is_past(r) || r.says(&["who|why", "how often", "since when"]);
-    let is_of_day = |at: usize| r.over(&r.tokens).begins(at, &["<w>"]);
+        slots.range.is_some() || is_past(r) || r.has(&["who|why", "how often", "since when"]);
+    let is_of_day = |at: usize| r.reread().has_at(at, &["<w>"]);
     let is_on = |at: usize| {
-        let is_watch = r.word(at - 1).is_empty() || one_of(WATCHES, r.before(at));
-        let is_last = one_of("|?|.|!", r.word(at + 1)) && !is_of_day(at + 1);
-        is_watch && one_of("on|off", r.word(at)) && is_last
+        let is_watch = r.is_taken(at - 1) || r.is_behind(at, WATCHES);
+        let is_last = r.is_free(at + 1, "|?|.|!") && !is_of_day(at + 1);
+        is_watch && r.is_free(at, "on|off") && is_last
     };
     // `how many alarms started after 10 pm`: alarms are events too.
-    let are_events = slots.wanted.pipelines.is_empty() && r.says(&["alarms started"]);
-    let is_done = !are_events && r.says(&[STATES, DONE]) || (1..r.tokens.len()).any(is_on);
+    let are_events = slots.wanted.pipelines.is_empty() && r.has(&["alarms started"]);
+    let is_done = !are_events
+        && r.has(&[
+            STATES,
+            "stop|pause|resume|delete|remove|change|start|turned|switched",
+        ])
+        || (1..r.tokens.len()).any(is_on);
     // "Everything" is a class too.
-    let is_of_all = r.says(&["everything|anything paused|resumed|deleted"]);
+    let is_of_all = r.has(&["everything|anything paused|resumed|deleted"]);
     is_past && is_done && (is_of_all || !names::mentions_class(r))
 }
 
@@ -170,8 +171,8 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
     let number = wanted.only_number;
     // No thing that is looked for: `what did the camera see`.
     r.take_all(&["@the_box_saw"]);
-    let of_events = r.says(&[EVENTS]);
-    let is_of_all = r.says(&["all|every|everybody|everyone|everything|or"]);
+    let of_events = r.has(&[EVENTS]);
+    let is_of_all = r.has(&["all|every|everybody|everyone|everything|or"]);
     // Before classes: a place may be named like one.
     let (camera, place) = read_place(r, slots.cameras.first())?.unzip();
     wanted.camera = camera.or(wanted.camera);
@@ -190,26 +191,23 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
             && wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c)
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
-    let (kinds, mut told) = kinds::counted(&asked, r.scene, &watches, &labels, number);
-    let is_as_asked = substitutions.is_empty()
-        && kinds
-            .iter()
-            .eq(asked.iter().filter_map(|asked| asked.counts.first()))
-        && !is_of_all;
-    let first = r.any_word(skip_polite(r, 0));
+    let (kinds, mut sentences) = kinds::reported_kinds(&asked, r.scene, &watches, &labels, number);
+    let best_kinds = asked.iter().filter_map(|asked| asked.counts.first());
+    let is_as_asked = substitutions.is_empty() && kinds.iter().eq(best_kinds) && !is_of_all;
+    let first = r.word(skip_polite(r, 0));
     let is_yes_or_no = one_of("did|was|were|has|have|is|are", first);
     wanted.is_yes_or_no = !number && is_as_asked && is_yes_or_no;
     if number && !of_events {
-        told.push(kinds::events_of(&labels));
+        sentences.push(kinds::events_of(&labels));
     }
     let today = || wanted.by_hour.then(|| moments::today(r));
     let range = slots.range.or_else(today).unwrap_or_default();
-    told.extend(substitutions);
+    sentences.extend(substitutions);
     // The answer names the spans of a comparison itself.
     if wanted.compared_with.is_none() {
-        told.push(moments::describe(range, &r.scene.now));
+        sentences.push(moments::describe(range, &r.scene.now));
     }
-    told.retain(|sentence| !sentence.is_empty());
+    sentences.retain(|sentence| !sentence.is_empty());
     let crossings = kinds.iter().filter(|kind| kind.condition == "crosses");
     let ways: Vec<CrossDirection> = crossings.map(|kind| kind.direction).collect();
     wanted.direction = match ways.as_slice() {
@@ -219,7 +217,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
     wanted.conditions = kinds.into_iter().map(|kind| kind.condition).collect();
     wanted.labels = labels;
     (wanted.from, wanted.to) = range;
-    Ok((Look::Events(Box::new(wanted)), told.join(" ")))
+    Ok((Look::Events(Box::new(wanted)), sentences.join(" ")))
 }
 
 /// A question for what is there now.
@@ -233,14 +231,14 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Understood {
         r.take_all(&words.asked_alone);
     }
     // `is the camera ok` counts no cameras.
-    if !slots.many && r.says(&words.asked) {
+    if !slots.many && r.has(&words.asked) {
         r.take_all(&["camera|cameras"]);
     }
-    let (labels, mut told) = labels(r, words)?;
+    let (labels, mut sentences) = labels(r, words)?;
     let unknown = kinds::unknown_now(r.scene, camera.as_ref(), place.as_deref(), &labels)?;
-    told.insert(0, unknown);
-    told.retain(|sentence| !sentence.is_empty());
-    Ok((Look::Status(camera), told.join(" ")))
+    sentences.insert(0, unknown);
+    sentences.retain(|sentence| !sentence.is_empty());
+    Ok((Look::Status(camera), sentences.join(" ")))
 }
 
 /// The labels of the classes that a question names, with a sentence for each that no label
@@ -252,7 +250,7 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
     refuse_unread(r, words)?;
     let mut labels = labels_of(&mentions, r);
     // Who it was is not asked of things, nor of the box itself.
-    if mentions.is_empty() && r.says(&["who"]) {
+    if mentions.is_empty() && r.has(&["who"]) {
         labels.push("person".to_owned());
     }
     Ok((labels, names::substitutions(&mentions).collect()))
@@ -262,10 +260,11 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
 /// `who is on the bench`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
     // `motion events` are those of one detector.
-    let of_motion =
-        |m: &Mention| one_of("motion|movement", &m.said) && one_of(EVENTS, r.any_word(m.at.end));
+    let of_motion = |m: &Mention| one_of("motion|movement", &m.said) && r.is(m.at.end, EVENTS);
     let is_apart = |m: &&Mention| {
-        names::is_where(r, m.at.start) || m.stand != Stand::Wanted && !m.is_nobody() || of_motion(m)
+        names::is_where(r, m.at.start)
+            || m.polarity != Polarity::Wanted && !m.is_nobody()
+            || of_motion(m)
     };
     let Some(mention) = mentions.iter().find(is_apart) else {
         return Ok(());
@@ -279,7 +278,7 @@ fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Stri
 
 /// The labels of what is named: those that some model knows, else all.
 fn labels_of(mentions: &[Mention], r: &Reader<'_>) -> Vec<String> {
-    let is_told = |label: &String| r.labels.iter().any(|(_, told)| *told == label);
+    let is_told = |label: &String| r.labels.iter().any(|(_, known)| *known == label);
     let mut labels: Vec<String> = Vec::new();
     for mention in mentions {
         let any_is_told = mention.labels.iter().any(is_told);
@@ -332,9 +331,8 @@ fn classes(scene: &Scene) -> String {
         ),
         labels => format!("{} knows {}", m.name, labels.join(", ")),
     };
-    let models: Vec<String> = scene.models.iter().map(one).collect();
-    match models.is_empty() {
+    match scene.models.is_empty() {
         true => "There is no model here.".to_owned(),
-        false => format!("{}.", models.join("; ")),
+        false => format!("{}.", joined(scene.models.iter().map(one), "; ")),
     }
 }

@@ -13,24 +13,17 @@ use crate::hours::{self, says_half, whole};
 use crate::names;
 use crate::reader::{Found, Reader, Slot, one_of};
 
-/// The moment so many minutes after a day has begun, by the clock on the wall.
+/// The moment `minutes` after the start of a day, in local time.
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
     let minutes = i64::from(whole(minutes)).minutes();
     let civil = date.at(0, 0, 0, 0).checked_add(minutes).ok()?;
     civil.to_zoned(now.time_zone().clone()).ok()
 }
 
-/// The moment so many seconds from now; a negative number is of the past.
+/// The moment `seconds` after `now`; a negative number is in the past.
 fn after(now: &Zoned, seconds: f64) -> Option<Zoned> {
     let seconds = SignedDuration::try_from_secs_f64(seconds).ok()?;
     now.checked_add(seconds).ok()
-}
-
-/// The first day of this number of the week after `date`.
-fn next_day(date: Date, day: f64) -> Option<Date> {
-    let day = i8::try_from(whole(day)).ok()?;
-    let day = Weekday::from_monday_zero_offset(day).ok()?;
-    date.nth_weekday(1, day).ok()
 }
 
 /// Reads the moment until which something pauses.
@@ -43,8 +36,9 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
     let (date, hour, at_words) = if let Some(found) = r.take(&["@until_tomorrow"]) {
         (Some(tomorrow), found.held.first().copied(), found.at)
     } else if let Some(found) = r.take(&["@until_day"]) {
-        let date = next_day(now.date(), found.value(0))?;
-        (Some(date), found.held.get(1).copied(), found.at)
+        let day = Weekday::from_monday_zero_offset(found.value(0) as i8).ok()?;
+        let next = now.date().nth_weekday(1, day).ok();
+        (next, found.held.get(1).copied(), found.at)
     } else {
         let found = r.take(&["until|till|til <h>"])?;
         (None, Some(found.value(0)), found.at)
@@ -53,18 +47,18 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         r.assume("The hour is taken as 08:00.");
         return at(now, date?, 480.0);
     };
-    let says = |part: &str| {
-        let mut words = at_words.clone().map(|i| r.any_word(i));
-        words.any(|word| one_of(part, word)) || r.says(&[part])
+    let is_said = |part: &str| {
+        let mut words = at_words.clone().map(|i| r.word(i));
+        words.any(|word| one_of(part, word)) || r.has(&[part])
     };
     // `two tonight` is of the night, `eight tonight` of the evening.
-    let is_later = says("evening|afternoon") && hour < 720.0
-        || says("night|tonight") && (360.0..=720.0).contains(&hour);
+    let is_later = is_said("evening|afternoon") && hour < 720.0
+        || is_said("night|tonight") && (360.0..=720.0).contains(&hour);
     let minutes = if is_later { hour + 720.0 } else { hour };
-    let is_of_today = says("today") || minutes >= 360.0 && says("tonight");
+    let is_of_today = is_said("today") || minutes >= 360.0 && is_said("tonight");
     if date.is_none() && is_of_today && at(now, now.date(), minutes)? <= *now {
         // That hour is over.
-        r.set(at_words, Slot::Free);
+        r.set_slot(at_words, Slot::Free);
         return None;
     }
     r.take(&["in? the|this? morning|evening|afternoon|night|today|tonight"]);
@@ -87,8 +81,13 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     {
         return Some((stamp(after(now, -found.value(0))), None));
     }
+    // Longer than a day, even one of 25 hours.
+    let is_long = |span: &Span| {
+        let until = span.until.as_ref().unwrap_or(now);
+        until.duration_since(&span.from) > SignedDuration::from_hours(25)
+    };
     match days {
-        Some((span, is_since)) if is_since || is_long(&span, now) => {
+        Some((span, is_since)) if is_since || is_long(&span) => {
             let until = span.until.filter(|_| !is_since);
             Some((stamp(Some(span.from)), stamp(until)))
         }
@@ -96,21 +95,15 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     }
 }
 
-/// Whether a span is longer than a day, even one of 25 hours.
-fn is_long(span: &Span, now: &Zoned) -> bool {
-    let until = span.until.as_ref().unwrap_or(now);
-    until.duration_since(&span.from) > SignedDuration::from_hours(25)
-}
-
 /// Takes days of the past or a part of one: `last week`, `yesterday evening`. Returns whether it is
 /// since then.
 fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
     let now = &r.scene.now;
-    let found = (0..r.tokens.len()).find_map(|start| {
+    let found = r.positions().find_map(|start| {
         // `yesterday in the evening`
-        let is_said = |at: &usize| *at == start || !one_of("in|the", r.word(*at));
+        let is_said = |at: &usize| *at == start || !r.is_free(*at, "in|the");
         let at: Vec<usize> = (start..r.tokens.len()).filter(is_said).collect();
-        let said: Vec<&str> = at.iter().map(|at| r.word(*at)).collect();
+        let said: Vec<&str> = at.iter().map(|at| r.free_word(*at)).collect();
         let is_behind = |words| one_of(words, r.before(start));
         let words = match said.as_slice() {
             ["night", ..] if is_behind("the") => vec!["last", "night"],
@@ -118,10 +111,10 @@ fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
             said => said.to_vec(),
         };
         let (span, count) = english::past(r.before(start), &words, now)?;
-        let is_one_word = one_of("night|overnight", r.word(start));
+        let is_one_word = r.is_free(start, "night|overnight");
         let end = at.get(if is_one_word { 0 } else { count - 1 })? + 1;
         // `by monday` is a span that ends.
-        let is_end = is_behind("by") && (r.begins(start, &["<w>"]) || r.says(&["had"]));
+        let is_end = is_behind("by") && (r.has_at(start, &["<w>"]) || r.has(&["had"]));
         (!is_end).then_some((span, start..end))
     });
     let (span, mut at) = found?;
@@ -138,14 +131,17 @@ pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
     begins.any(|from| range == (stamp(at(now, from, 0.0)), None))
 }
 
-/// The span of hours on a day or in a part of it, else on the last day on which they have begun;
-/// the whole day if no hours are said.
+/// The span of hours on a day or in a part of it, else on the last day on which they have begun. It
+/// is the whole day if no hours are said.
 fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
     let now = &r.scene.now;
-    let unread = r.used.clone();
+    let unread = r.slots.clone();
     let is_night = day.as_ref().is_some_and(|day| day.from.hour() == 22);
     let mut is_half_said = false;
-    let (from, to) = match span_of_hours(r, is_night) {
+    let is_span = |r: &Reader<'_>, found: &Found| {
+        r.is(found.at.start, "from|between") && !is_counted(r, found)
+    };
+    let (from, to) = match hours::span(r, is_night, &is_span) {
         Some((from, to)) => (Some(from), Some(to)),
         None => {
             let (from, to) = open_hours(r);
@@ -186,7 +182,7 @@ fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
     let end = end.unwrap_or(day.until.clone());
     if begin.is_none() || to.is_some() && end.is_none() {
         // `this morning from 14:00 to 16:00`
-        r.used = unread;
+        r.slots = unread;
         return None;
     }
     Some((stamp(begin), stamp(end)))
@@ -201,10 +197,9 @@ pub(crate) fn today(r: &mut Reader<'_>) -> Range {
 
 /// Reads the two spans that a question compares: `today than yesterday`, `monday and tuesday`.
 pub(crate) fn compared(r: &mut Reader<'_>) -> Option<(Range, Range)> {
-    let is_span = r.find(&["between|from|since|until"]).is_some();
+    let is_span = r.has(&["between|from|since|until"]);
     let is_between = |i: &usize| {
-        one_of("against|than|versus|vs", r.word(*i))
-            || !is_span && one_of("and|or|with|to", r.word(*i))
+        r.is_free(*i, "against|than|versus|vs") || !is_span && r.is_free(*i, "and|or|with|to")
     };
     let separators: Vec<usize> = (1..r.tokens.len()).filter(is_between).collect();
     for at in separators {
@@ -227,18 +222,11 @@ pub(crate) fn compared(r: &mut Reader<'_>) -> Option<(Range, Range)> {
 /// Reads a span of the past in a part of the tokens.
 fn past_within(r: &mut Reader<'_>, part: std::ops::Range<usize>) -> Option<Range> {
     let others = vec![0..part.start, part.end..r.tokens.len()];
-    r.hiding(others, past)
+    r.with_hidden(others, past)
 }
 
 fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
-}
-
-/// Reads a span of hours of one day, or of a night, in minutes since midnight.
-fn span_of_hours(r: &mut Reader<'_>, is_night: bool) -> Option<(f64, f64)> {
-    hours::span(r, is_night, &|r, found| {
-        one_of("from|between", r.any_word(found.at.start)) && !is_counted(r, found)
-    })
 }
 
 /// Takes hours of the past of which one end is open: the first, and the last.
@@ -258,7 +246,7 @@ fn open_hours(r: &mut Reader<'_>) -> (Option<Found>, Option<Found>) {
 fn is_counted(r: &Reader<'_>, found: &Found) -> bool {
     const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
     let end = found.at.end;
-    let counts = names::class_begins(r, end) || one_of(EVENTS, r.any_word(end));
+    let counts = names::class_begins(r, end) || r.is(end, EVENTS);
     counts && r.number(end - 1).is_some()
 }
 

@@ -1,7 +1,7 @@
 //! Names in a request: cameras, places, pipelines and classes that the caller knows.
 //!
 //! - A name is looked for in the user's words and never read itself.
-//! - A name that is also an everyday word counts only beside the word `camera`, so no name takes a
+//! - A name that is also an everyday word counts only beside the word `camera`. So no name takes a
 //!   verb or an article away from a request.
 
 use std::cmp::Reverse;
@@ -11,9 +11,9 @@ use std::ops::Range;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_english::{number_word, singulars};
 
-use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
+use crate::lexicon::{LONGEST, Lexicon, Polarity, WATCHES, folded};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Deployed, Place, Shape, quoted};
+use crate::scene::{Camera, Deployed, Place, Shape, joined, quoted};
 use crate::token::Kind;
 
 impl Reader<'_> {
@@ -23,7 +23,7 @@ impl Reader<'_> {
         wanted.peek()?;
         let mut end = at;
         while wanted.peek().is_some() {
-            if self.word(end).is_empty() {
+            if self.is_taken(end) {
                 return None;
             }
             for part in self.tokens.get(end)?.parts() {
@@ -37,8 +37,9 @@ impl Reader<'_> {
     }
 
     /// The positions of a folded name.
-    pub(crate) fn spots_of<'r>(&'r self, name: &'r str) -> impl Iterator<Item = Range<usize>> + 'r {
-        (0..self.tokens.len()).filter_map(move |at| Some(at..self.name_at(name, at)?))
+    pub(crate) fn positions_of(&self, name: &str) -> impl Iterator<Item = Range<usize>> {
+        self.positions()
+            .filter_map(move |at| Some(at..self.name_at(name, at)?))
     }
 }
 
@@ -46,9 +47,6 @@ impl Reader<'_> {
 pub(crate) const VERBS: [&str; 7] = [
     "@watch", "@count", "@delete", "@stop", "@pause", "@resume", "@change",
 ];
-
-/// Words that mean a pipeline.
-pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 
 /// Whether a word means something by itself, so that a name made of it needs the word `camera` next
 /// to it.
@@ -67,65 +65,63 @@ fn everyday(name: &str, lexicon: &Lexicon) -> bool {
 }
 
 /// The known camera whose name begins here, the longest name first.
-fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceId)> {
-    let names = reader.scene.cameras.iter().flat_map(|camera| {
+fn camera_names(r: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceId)> {
+    let names = r.scene.cameras.iter().flat_map(|camera| {
         let names = [camera.id.as_str(), &camera.name];
         names.map(|name| (folded(name), &camera.id))
     });
     let named = names.filter_map(|(name, id)| {
-        let words = at..reader.name_at(&name, at)?;
-        is_camera(reader, &name, &words).then_some((words, id))
+        let words = at..r.name_at(&name, at)?;
+        is_camera(r, &name, &words).then_some((words, id))
     });
     let (words, id) = named.min_by_key(|(words, _)| Reverse(words.end))?;
     Some((words, id.clone()))
 }
 
 /// Whether these words, a camera's name, mean the camera.
-fn is_camera(reader: &Reader<'_>, name: &str, words: &Range<usize>) -> bool {
+fn is_camera(r: &Reader<'_>, name: &str, words: &Range<usize>) -> bool {
     let beside = |word: &str| one_of("camera|cam", word);
-    let named = beside(reader.before(words.start)) || beside(reader.any_word(words.end));
+    let named = beside(r.before(words.start)) || beside(r.word(words.end));
     // `the parking bay` is a separate place where a camera is called Parking.
-    let next = reader.word(words.end);
+    let next = r.free_word(words.end);
     let of_place = || {
-        reader.lexicon.words.places.contains(next)
+        r.lexicon.words.places.contains(next)
             && !one_of("area|zone|region|side|corner|counter", next)
             && !name.contains(' ')
     };
-    let is_class = || mention_at(reader, words.start).is_some_and(|class| class.at == *words);
-    let is_usual = || everyday(name, reader.lexicon) || of_place() || is_class();
-    (named || !is_usual()) && !begins_line(reader, words)
+    let is_class = || mention_at(r, words.start).is_some_and(|class| class.at == *words);
+    let is_usual = || everyday(name, r.lexicon) || of_place() || is_class();
+    (named || !is_usual()) && !begins_line(r, words)
 }
 
 /// Whether these words are only the begin of a line's name: `the street line` of a street.
-fn begins_line(reader: &Reader<'_>, words: &Range<usize>) -> bool {
-    let places = reader.scene.cameras.iter().flat_map(|c| &c.places);
+fn begins_line(r: &Reader<'_>, words: &Range<usize>) -> bool {
+    let places = r.scene.cameras.iter().flat_map(|c| &c.places);
     let mut lines = places.filter(|place| matches!(place.shape, Shape::Line(..)));
     lines.any(|line| {
-        let end = reader.name_at(&folded(&line.name), words.start);
+        let end = r.name_at(&folded(&line.name), words.start);
         end.is_some_and(|end| end > words.end)
     })
 }
 
 /// Whether a camera's name begins here, perhaps after an article.
-pub(crate) fn camera_at(reader: &Reader<'_>, at: usize) -> bool {
-    let skip = at + usize::from(one_of("the|my|our|camera", reader.word(at)));
-    [at, skip]
-        .iter()
-        .any(|i| camera_names(reader, *i).is_some())
+pub(crate) fn camera_at(r: &Reader<'_>, at: usize) -> bool {
+    let skip = at + usize::from(r.is_free(at, "the|my|our|camera"));
+    [at, skip].iter().any(|i| camera_names(r, *i).is_some())
 }
 
 /// The cameras that are named, in the order in which they are, and where.
-pub(crate) fn camera_spots(reader: &Reader<'_>) -> Vec<(Range<usize>, SourceId)> {
-    in_order(reader, |at| {
-        let (words, camera) = camera_names(reader, at)?;
+pub(crate) fn camera_positions(r: &Reader<'_>) -> Vec<(Range<usize>, SourceId)> {
+    in_order(r, |at| {
+        let (words, camera) = camera_names(r, at)?;
         Some((words.end, (words, camera)))
     })
 }
 
 /// What `read` finds from the first word on, each behind the end of the one before.
-fn in_order<T>(reader: &Reader<'_>, read: impl Fn(usize) -> Option<(usize, T)>) -> Vec<T> {
+fn in_order<T>(r: &Reader<'_>, read: impl Fn(usize) -> Option<(usize, T)>) -> Vec<T> {
     let mut next = 0;
-    let found = (0..reader.tokens.len()).filter_map(|at| {
+    let found = r.positions().filter_map(|at| {
         let (end, found) = (at >= next).then(|| read(at))??;
         next = end;
         Some(found)
@@ -134,24 +130,24 @@ fn in_order<T>(reader: &Reader<'_>, read: impl Fn(usize) -> Option<(usize, T)>) 
 }
 
 /// Whether a camera is named anywhere.
-pub(crate) fn mentions_camera(reader: &Reader<'_>) -> bool {
-    !camera_spots(reader).is_empty()
+pub(crate) fn mentions_camera(r: &Reader<'_>) -> bool {
+    !camera_positions(r).is_empty()
 }
 
 /// Reads the cameras that a request names, or all, and uses their words and those around them.
-pub(crate) fn cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
-    let all = reader.scene.cameras.iter().map(|camera| &camera.id);
-    let found = reader.find(&["@all_of_them", "@all_cameras"]);
+pub(crate) fn cameras(r: &mut Reader<'_>) -> Vec<SourceId> {
+    let all = r.scene.cameras.iter().map(|camera| &camera.id);
+    let found = r.find(&["@all_of_them", "@all_cameras"]);
     // Which two of several "both" means is not known, so it stays unread.
     let is_meant =
-        |at: &Range<usize>| all.len() == 2 || !{ at.clone() }.any(|i| reader.any_word(i) == "both");
+        |at: &Range<usize>| all.len() == 2 || !{ at.clone() }.any(|i| r.word(i) == "both");
     match found.map(|found| found.at).filter(is_meant) {
         Some(at) => {
             let all = all.cloned().collect();
-            reader.mark(at);
+            r.mark(at);
             all
         }
-        None => take_named_cameras(reader),
+        None => take_named_cameras(r),
     }
 }
 
@@ -160,32 +156,29 @@ const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|came
 
 /// Takes the names of known cameras as one list, in their order in the text. A separate camera
 /// stays unread, because other things may be wanted of it.
-fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
-    const BEHIND: &str = "camera|cam|cameras|video|recording|footage|feed|stream";
-    const BEFORE: &str = "camera|cam|the|on|at|my|our|from|in";
+fn take_named_cameras(r: &mut Reader<'_>) -> Vec<SourceId> {
     let mut found: Vec<SourceId> = Vec::new();
     let (mut last, mut is_apart) = (None, false);
-    for (Range { mut start, mut end }, camera) in camera_spots(reader) {
+    for (Range { mut start, mut end }, camera) in camera_positions(r) {
         let between = last.unwrap_or(start)..start;
-        is_apart |= !{ between.clone() }.all(|i| one_of(LIST, reader.any_word(i)));
+        is_apart |= !{ between.clone() }.all(|i| r.is(i, LIST));
         let name = start;
         last = Some(end);
-        while one_of(BEHIND, reader.word(end)) {
+        while r.is_free(
+            end,
+            "camera|cam|cameras|video|recording|footage|feed|stream",
+        ) {
             end += 1;
         }
-        while start > 0 && one_of(BEFORE, reader.word(start - 1)) {
+        while start > 0 && r.is_free(start - 1, "camera|cam|the|on|at|my|our|from|in") {
             start -= 1;
         }
         if is_apart {
-            reader.mark(start..name);
+            r.mark(start..name);
             continue;
         }
-        reader.mark(start..end);
-        for i in between {
-            if !reader.word(i).is_empty() {
-                reader.mark(i..i + 1);
-            }
-        }
+        r.mark(start..end);
+        r.mark_where(|r, i| between.contains(&i) && !r.is_taken(i));
         if !found.contains(&camera) {
             found.push(camera);
         }
@@ -196,7 +189,7 @@ fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
 /// The named place that a sentence is about, the longest name first. One with the name of a class
 /// is meant only where `is_meant` holds.
 pub(crate) fn known_place<'s>(
-    reader: &mut Reader<'_>,
+    r: &mut Reader<'_>,
     cameras: &[&'s Camera],
     is_meant: fn(&Reader<'_>, usize) -> bool,
 ) -> Option<(&'s Camera, &'s Place)> {
@@ -205,28 +198,27 @@ pub(crate) fn known_place<'s>(
         .flat_map(|c| c.places.iter().map(move |p| (*c, p)));
     let found = places.filter_map(|(camera, place)| {
         let name = folded(&place.name);
-        let is_class = reader.labels.iter().any(|(label, _)| *label == name);
-        let mut spots = reader.spots_of(&name);
-        let at = spots.find(|at| !is_class || is_meant(reader, at.start))?;
+        let is_class = r.labels.iter().any(|(label, _)| *label == name);
+        let mut positions = r.positions_of(&name);
+        let at = positions.find(|at| !is_class || is_meant(r, at.start))?;
         Some((at, camera, place))
     });
     let (at, camera, place) = found.max_by_key(|(at, ..)| at.len())?;
-    let start = at.start - usize::from(at.start > 0 && one_of("the", reader.word(at.start - 1)));
+    let start = at.start - usize::from(at.start > 0 && r.is_free(at.start - 1, "the"));
     // `the pool area`
-    let end = at.end + usize::from(one_of("area|zone|region", reader.word(at.end)));
-    reader.mark(start..end);
+    let end = at.end + usize::from(r.is_free(at.end, "area|zone|region"));
+    r.mark(start..end);
     Some((camera, place))
 }
 
-/// Whether a word for a known one is before `at`: `was the bench empty`.
-pub(crate) fn is_known(reader: &Reader<'_>, at: usize) -> bool {
-    one_of("the|my|our", reader.before(at))
+/// Whether a definite article or a possessive is before `at`: `was the bench empty`.
+pub(crate) fn is_known(r: &Reader<'_>, at: usize) -> bool {
+    r.is_behind(at, "the|my|our")
 }
 
-/// Whether a preposition and such a word are before `at`: `on the bench`.
-pub(crate) fn is_where(reader: &Reader<'_>, at: usize) -> bool {
-    let where_words = "at|in|inside|into|on|onto|around|enters|leaves";
-    is_known(reader, at) && one_of(where_words, reader.before(at - 1))
+/// Whether a preposition and an article or possessive are before `at`: `on the bench`.
+pub(crate) fn is_where(r: &Reader<'_>, at: usize) -> bool {
+    is_known(r, at) && r.is_behind(at - 1, "at|in|inside|into|on|onto|around|enters|leaves")
 }
 
 /// The place of this name on a camera.
@@ -237,8 +229,8 @@ pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> 
 
 /// The pipelines that a request names by id or by name, the longest name first. `nouns`: only those
 /// with a word for a watch beside, or by a name of several words that no camera and place has.
-pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId> {
-    let scene = reader.scene;
+pub(crate) fn pipelines(r: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId> {
+    let scene = r.scene;
     let names = scene.pipelines.iter().flat_map(|deployed| {
         let id = &deployed.spec.id;
         [id.as_str(), &deployed.name].map(|name| (folded(name), id))
@@ -254,13 +246,13 @@ pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId>
             folded(camera.id.as_str()) == name || others.any(|other| other == name)
         });
         let is_clear = !nouns || name.contains(' ') && !is_other;
-        let at = reader.spots_of(&name).find_map(|at| {
-            let noun = nouns && one_of(WATCHES, reader.word(at.end));
-            let is_it = noun || is_clear || one_of(WATCHES, reader.before(at.start));
+        let at = r.positions_of(&name).find_map(|at| {
+            let noun = nouns && r.is_free(at.end, WATCHES);
+            let is_it = noun || is_clear || r.is_behind(at.start, WATCHES);
             is_it.then_some(at.start..at.end + usize::from(noun))
         });
         if let Some(at) = at {
-            reader.mark(at);
+            r.mark(at);
             found.push(id);
         }
     }
@@ -268,30 +260,32 @@ pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId>
     ids.filter(|id| found.contains(id)).cloned().collect()
 }
 
-/// The words of a class that stands for pipelines, and these: `the car watch`. `told`: the class is
-/// what is no longer to be told, so they are those that report it, if none reports more.
+/// The words of a class that stands for pipelines, and these: `the car watch`. `stops_telling`: the
+/// class is no longer to be reported, so they are those that report it, if none reports more.
 pub(crate) fn pipelines_of_class(
-    reader: &Reader<'_>,
-    told: bool,
+    r: &Reader<'_>,
+    stops_telling: bool,
     cameras: &[SourceId],
 ) -> Option<(Range<usize>, Vec<PipelineId>)> {
-    let is_meant = |m: &Mention| match told {
+    let is_meant = |m: &Mention| match stops_telling {
         true => m.narrower.is_none(),
-        false => reader.fits(WATCHES, m.at.end).is_some(),
+        false => r.match_at(WATCHES, m.at.end).is_some(),
     };
-    let mut classes = find_classes(reader).into_iter();
+    let mut classes = find_classes(r).into_iter();
     let class = classes.find(|m| !m.labels.is_empty() && is_meant(m))?;
     let is_seen = |label: &String| class.labels.contains(label);
     let is_watched = |p: &&Deployed| {
         let is_there = cameras.is_empty() || cameras.contains(&p.spec.source);
-        let reports_all = told && p.classes().is_empty();
-        is_there && (p.makes_events() || !told) && (reports_all || p.classes().iter().any(is_seen))
+        let reports_all = stops_telling && p.classes().is_empty();
+        is_there
+            && (p.makes_events() || !stops_telling)
+            && (reports_all || p.classes().iter().any(is_seen))
     };
-    let watches = reader.scene.pipelines.iter().filter(is_watched);
+    let watches = r.scene.pipelines.iter().filter(is_watched);
     let watches: Vec<&Deployed> = watches.collect();
     let is_only = |p: &&Deployed| !p.classes().is_empty() && p.classes().iter().all(is_seen);
     let ids = watches.iter().map(|p| p.spec.id.clone()).collect();
-    (!told || watches.iter().all(is_only)).then_some((class.at, ids))
+    (!stops_telling || watches.iter().all(is_only)).then_some((class.at, ids))
 }
 
 /// A class in a text.
@@ -304,7 +298,7 @@ pub(crate) struct Mention {
     pub(crate) labels: Vec<String>,
     /// As it was written, where the labels are of more than that: `burglar`, `my car`.
     pub(crate) narrower: Option<String>,
-    pub(crate) stand: Stand,
+    pub(crate) polarity: Polarity,
 }
 
 impl Mention {
@@ -315,66 +309,55 @@ impl Mention {
 
     /// Whether there is to be none of it.
     pub(crate) fn is_none(&self) -> bool {
-        self.stand == Stand::None || self.is_nobody()
+        self.polarity == Polarity::None || self.is_nobody()
     }
 }
-
-/// Word for an empty list.
-const NOTHING: &str = "nothing";
 
 /// Words that make a place of the class before them.
 const PLACES: &str = "area|zone|lane|path|walkway|entrance|exit|door|park|lot|bay|bays|room|rack|station|shelter|shed|stable|wash|corridor|ramp";
 
-fn mention_at(reader: &Reader<'_>, at: usize) -> Option<Mention> {
-    (1..=LONGEST)
-        .rev()
-        .find_map(|len| mention_of(reader, at..at + len))
+fn mention_at(r: &Reader<'_>, at: usize) -> Option<Mention> {
+    (1..=LONGEST).rev().find_map(|n| mention_of(r, at..at + n))
 }
 
 /// The class that these words name.
-fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
-    let words: Vec<&str> = at.clone().map(|i| reader.word(i)).collect();
+fn mention_of(r: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
+    let words: Vec<&str> = at.clone().map(|i| r.free_word(i)).collect();
     // A mark is not a part of a name, though names are compared without.
-    let is_mark = |i: usize| reader.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
+    let is_mark = |i: usize| r.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
     if words.contains(&"") || is_mark(at.start) || is_mark(at.end - 1) {
         return None;
     }
     let text = folded(&words.join(" "));
-    let next = reader.any_word(at.end);
+    let next = r.word(at.end);
     // `nothing but cars` is not that nothing is there.
-    let is_but = text == NOTHING && one_of("but|except|besides|other|apart|else|more", next);
+    let is_but = text == "nothing" && one_of("but|except|besides|other|apart|else|more", next);
     // The pedestrian area is a place.
-    if is_but || one_of(PLACES, reader.word(at.end)) {
+    if is_but || r.is_free(at.end, PLACES) {
         return None;
     }
     let forms: Vec<String> = singulars(&text).collect();
-    let labels = reader
-        .labels
-        .iter()
-        .filter(|(label, _)| forms.contains(label));
+    let labels = r.labels.iter().filter(|(label, _)| forms.contains(label));
     let mut labels: Vec<String> = labels.map(|(_, label)| (*label).clone()).collect();
-    let (of_word, is_narrower) = reader.lexicon.class(&text).unwrap_or_default();
-    let is_owned = at.start > 0 && one_of(OWNERS, reader.before(at.start));
+    let (of_word, is_narrower) = r.lexicon.class(&text).unwrap_or_default();
+    let is_owned = r.is_behind(at.start, "my|our|your|his|her|their");
     let is_narrower = is_owned || labels.is_empty() && is_narrower;
     labels.extend_from_slice(of_word);
     let mut seen = BTreeSet::new();
     labels.retain(|label| seen.insert(label.clone()));
-    let is_anything = reader.lexicon.words.anything.contains(&text);
+    let is_anything = r.lexicon.words.anything.contains(&text);
     if labels.is_empty() && !is_anything {
         return None;
     }
-    let written = || reader.written(at.start - usize::from(is_owned)..at.end);
+    let written = || r.written(at.start - usize::from(is_owned)..at.end);
     Some(Mention {
         said: words.join(" "),
         narrower: (is_narrower && !is_anything).then(written),
         labels: if is_anything { Vec::new() } else { labels },
-        stand: stand(reader, at.clone()).0,
+        polarity: polarity(r, at.clone()).0,
         at,
     })
 }
-
-/// Words that make a class one object of somebody's.
-const OWNERS: &str = "my|our|your|his|her|their";
 
 /// A sentence for each mention that no label distinguishes from others of its class.
 pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String> {
@@ -391,47 +374,47 @@ pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String
 const ARTICLES: &str = "a|an|any|the|for|his|their";
 
 /// Form of a class, and the words for it.
-fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
-    if let Some(words) = reader.fits("@left_out_behind", class.end) {
-        return (Stand::Excluded, words.at);
+fn polarity(r: &Reader<'_>, class: Range<usize>) -> (Polarity, Range<usize>) {
+    if let Some(words) = r.match_at("@left_out_behind", class.end) {
+        return (Polarity::Excluded, words.at);
     }
-    let first = reader.any_word(class.start);
-    if class.len() == 1 && first == NOTHING {
-        return (Stand::None, 0..0);
+    let first = r.word(class.start);
+    if class.len() == 1 && first == "nothing" {
+        return (Polarity::None, 0..0);
     }
-    let left_out = reader.lexicon.meanings.left_out.iter();
+    let left_out = r.lexicon.meanings.left_out.iter();
     let left_out = left_out.flat_map(|of| of.words.iter().map(|p| (p.as_str(), of.is)));
-    let before = left_out.chain([("no", Stand::None)]);
-    let found = { before }.find_map(|(words, stand)| {
+    let before = left_out.chain([("no", Polarity::None)]);
+    let found = { before }.find_map(|(words, polarity)| {
         let pattern = format!("{words} {ARTICLES}? {ARTICLES}?");
-        Some((stand, reader.ending(&pattern, class.start)?.at))
+        Some((polarity, r.match_before(&pattern, class.start)?.at))
     });
-    let Some((stand, words)) = found else {
-        return (Stand::Wanted, 0..0);
+    let Some((polarity, words)) = found else {
+        return (Polarity::Wanted, 0..0);
     };
     // `there is not anybody`
-    let is_any = first.starts_with("any") || reader.before(class.start) == "any";
-    let is_not = reader.any_word(words.start) == "not";
-    match is_not && is_any && !one_of("but|and|,", reader.before(words.start)) {
-        true => (Stand::None, words),
-        false => (stand, words),
+    let is_any = first.starts_with("any") || r.before(class.start) == "any";
+    let is_not = r.word(words.start) == "not";
+    match is_not && is_any && !r.is_behind(words.start, "but|and|,") {
+        true => (Polarity::None, words),
+        false => (polarity, words),
     }
 }
 
 /// Whether a class is named here.
-pub(crate) fn class_begins(reader: &Reader<'_>, at: usize) -> bool {
-    mention_at(reader, at).is_some()
+pub(crate) fn class_begins(r: &Reader<'_>, at: usize) -> bool {
+    mention_at(r, at).is_some()
 }
 
 /// Whether a class is named anywhere.
-pub(crate) fn mentions_class(reader: &Reader<'_>) -> bool {
-    (0..reader.tokens.len()).any(|i| mention_at(reader, i).is_some())
+pub(crate) fn mentions_class(r: &Reader<'_>) -> bool {
+    r.positions().any(|i| mention_at(r, i).is_some())
 }
 
 /// The classes that a text names, in their order.
-pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
-    let mut found = in_order(reader, |at| {
-        let mention = mention_at(reader, at)?;
+pub(crate) fn find_classes(r: &Reader<'_>) -> Vec<Mention> {
+    let mut found = in_order(r, |at| {
+        let mention = mention_at(r, at)?;
         Some((mention.at.end, mention))
     });
     // `except cats and dogs`: a class next to one that is left out is left out too.
@@ -439,36 +422,35 @@ pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
         let ([.., left_out], [mention, ..]) = found.split_at_mut(nth) else {
             continue;
         };
-        if left_out.stand != Stand::Excluded {
+        if left_out.polarity != Polarity::Excluded {
             continue;
         }
         let mut between = left_out.at.end..mention.at.start;
-        let but = reader.any_word(between.start) == "but" && between.len() == 1;
-        if but && reader.before(left_out.at.start) == "not" {
+        let but = r.word(between.start) == "but" && between.len() == 1;
+        if but && r.before(left_out.at.start) == "not" {
             // `not cars but trucks`
-            mention.stand = Stand::Wanted;
-        } else if mention.stand == Stand::Wanted
-            && between.all(|i| one_of("and|or|,|the|any", reader.any_word(i)))
+            mention.polarity = Polarity::Wanted;
+        } else if mention.polarity == Polarity::Wanted
+            && between.all(|i| r.is(i, "and|or|,|the|any"))
         {
-            mention.stand = Stand::Excluded;
+            mention.polarity = Polarity::Excluded;
         }
     }
     found
 }
 
 /// Marks the words of classes, and those that leave them out.
-pub(crate) fn mark_classes(reader: &mut Reader<'_>, found: &[Mention]) {
+pub(crate) fn mark_classes(r: &mut Reader<'_>, found: &[Mention]) {
     for mention in found {
-        let (_, words) = stand(reader, mention.at.clone());
-        reader.mark(words);
-        reader.mark(mention.at.clone());
+        let (_, words) = polarity(r, mention.at.clone());
+        r.mark(words);
+        r.mark(mention.at.clone());
     }
 }
 
 /// The cameras as a sentence shows them.
 pub(crate) fn listed<'s>(cameras: impl IntoIterator<Item = &'s Camera>) -> String {
-    let names: Vec<String> = cameras.into_iter().map(shown).collect();
-    names.join(", ")
+    joined(cameras.into_iter().map(shown), ", ")
 }
 
 /// A camera as a sentence shows it.

@@ -43,7 +43,7 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
                 None => pending = Some(piece),
             },
             None => {
-                let mut r = pending.take().unwrap_or_else(|| text.over(&[]));
+                let mut r = pending.take().unwrap_or_else(|| text.with_tokens(&[]));
                 r.join(piece);
                 found.push(Request { intent, r });
             }
@@ -61,9 +61,7 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
 
 /// Returns the intent of a clause; `… but leave the others on` is nothing of it.
 fn asks_beside(piece: &Reader<'_>) -> Intent {
-    let others = piece
-        .find(&["@others_stay"])
-        .filter(|found| found.at.start > 1);
+    let others = piece.find(&["@others_stay"]).filter(|f| f.at.start > 1);
     let end = others.map_or(piece.tokens.len(), |f| f.at.start);
     intent_of(&piece.part(0..end), named_watch(piece).as_ref())
 }
@@ -77,10 +75,8 @@ fn continues_watch(last: &Request<'_>, piece: &Reader<'_>) -> bool {
 /// Sentences, and clauses that begin with a verb or a camera of their own. The mark at the end
 /// belongs to a piece.
 pub(crate) fn pieces<'s>(text: &Reader<'s>) -> Vec<Reader<'s>> {
-    let is_number = |i: usize| {
-        let token = text.tokens.get(i);
-        token.is_some_and(|t| matches!(t.kind, Kind::Number(_)))
-    };
+    let kind = |i: usize| text.tokens.get(i).map(|token| token.kind);
+    let is_number = |i: usize| matches!(kind(i), Some(Kind::Number(_)));
     let mut pieces = Vec::new();
     let mut start = 0;
     for (i, token) in text.tokens.iter().enumerate() {
@@ -109,6 +105,6 @@ fn begins_clause(whole: &Reader<'_>, at: usize) -> bool {
     let start = skip_polite(whole, at);
     // `and change` is part of what is changed.
     let [acts @ .., _] = names::VERBS;
-    whole.begins(start, &acts)
-        || (one_of("on|at|in", whole.word(at)) && names::camera_at(whole, at + 1))
+    whole.has_at(start, &acts)
+        || (one_of("on|at|in", whole.free_word(at)) && names::camera_at(whole, at + 1))
 }

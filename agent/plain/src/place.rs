@@ -40,7 +40,7 @@ impl Where {
     }
 }
 
-/// How a place is said.
+/// How a place can be named.
 pub(crate) const REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
     \"rectangle 10%,20% to 50%,80%\".";
 
@@ -72,7 +72,7 @@ pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
     }
     match coordinates(r)? {
         Some(said) => Ok(Some(said)),
-        None if r.says(&["vertical|horizontal line"]) => Err(Refusal::meaning(
+        None if r.has(&["vertical|horizontal line"]) => Err(Refusal::meaning(
             "Where the line is was not said, such as \"vertical line at 50%\". Please say all of it again.",
         )),
         None => Ok(part(r)),
@@ -95,10 +95,10 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
     let ends_number = |word: &str| one_of("%|percent|)|]", word) || word.parse::<f64>().is_ok();
     let mut found = Numbers::default();
     // Words that another phrase has used are not part of a shape.
-    while let Some(token) = r.tokens.get(at).filter(|_| !r.word(at).is_empty()) {
+    while let Some(token) = r.tokens.get(at).filter(|_| !r.is_taken(at)) {
         match (token.kind, token.text.as_str()) {
             // A time belongs to something else.
-            (Kind::Number(_), _) if one_of("s|sec|seconds|minutes|min|pm|am", r.word(at + 1)) => {
+            (Kind::Number(_), _) if r.is_free(at + 1, "s|sec|seconds|minutes|min|pm|am") => {
                 break;
             }
             (Kind::Number(n), _) => found.numbers.push(n),
@@ -128,16 +128,14 @@ impl Numbers {
 
 /// Takes a shape that is written with its numbers: `rectangle 10%,20% to 50%,80%`.
 fn coordinates(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
-    const SHAPES: &str = "rectangle|rect|box|polygon|area|zone|region|line";
-    let drawn = (0..r.tokens.len())
-        .filter(|at| one_of(SHAPES, r.word(*at)))
-        .map(|at| (at, numbers(r, at + 1)))
-        .find(|(_, found)| !found.numbers.is_empty());
-    let Some((begin, found)) = drawn else {
+    let is_shape = |at: &usize| r.is_free(*at, "rectangle|rect|box|polygon|area|zone|region|line");
+    let shapes = r.positions().filter(is_shape);
+    let mut drawn = shapes.map(|at| (at, numbers(r, at + 1)));
+    let Some((begin, found)) = drawn.find(|(_, found)| !found.numbers.is_empty()) else {
         return Ok(None);
     };
-    let word = r.word(begin).to_owned();
-    let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
+    let word = r.free_word(begin).to_owned();
+    let end = found.end + usize::from(r.is(found.end, ")|]"));
     let written = r.written(begin..end);
     r.mark(begin..end);
     let points = found.points();
@@ -169,6 +167,7 @@ fn has_extent(shape: &Shape) -> bool {
     }
 }
 
+/// Takes a line across the whole picture.
 fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
     let mut lines = r.lexicon.meanings.lines.iter();
     let found = lines.find_map(|line| Some((&line.is, r.take(&line.words)?)));
@@ -176,46 +175,38 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
         return Ok(None);
     };
     r.take(&["of the? picture|image|frame|view|screen|scene"]);
-    line_at(way, found.held.first().copied().unwrap_or(0.5)).map(Some)
-}
-
-/// A line across the whole picture.
-fn line_at(way: &str, at: f64) -> Result<Where, Refusal> {
+    let at = found.held.first().copied().unwrap_or(0.5);
     if !(0.0..1.0).contains(&at) || at == 0.0 {
         return Err(wrong(&format!("a line at {:.0} %", at * 100.0)));
     }
-    let shape = match way {
+    let shape = match way.as_str() {
         "vertical" => Shape::Line([at, 0.0], [at, 1.0]),
         _ => Shape::Line([0.0, at], [1.0, at]),
     };
     let text = format!("the {way} line at {:.0} % of the picture", at * 100.0);
-    Ok(unnamed(shape, text))
+    Ok(Some(unnamed(shape, text)))
 }
 
 /// Reads the words that may follow a part: `of the picture`, or nothing.
 /// `left side of the building` is another place.
 fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
-    const OF: &str = "of|in the? camera? picture|image|frame|view|screen|scene|camera";
-    if let Some(found) = r.fits(OF, end) {
-        r.mark(found.at);
-        return true;
-    }
-    // `of the yard`: the name of the camera is used already.
-    let named = r.slot_of(end + 1) == Slot::Camera;
-    if r.word(end) == "of" && named {
-        r.mark(end..end + 1);
-        return true;
-    }
-    r.any_word(end) != "of"
+    let of_picture = "of|in the? camera? picture|image|frame|view|screen|scene|camera";
+    // `of the yard`: the name of the camera is taken already.
+    let of_camera = (r.slot_of(end + 1) == Slot::Camera).then_some("of");
+    let patterns = std::iter::once(of_picture).chain(of_camera);
+    let found = { patterns }.find_map(|pattern| r.match_at(pattern, end));
+    let is_other = found.is_none() && r.is(end, "of");
+    found.into_iter().for_each(|found| r.mark(found.at));
+    !is_other
 }
 
 /// Takes a part of the picture, such as `the left half`.
 fn part(r: &mut Reader<'_>) -> Option<Where> {
     let all = &r.lexicon.meanings.parts_of_picture;
-    for at in 0..r.tokens.len() {
+    for at in r.positions() {
         let begins = all.iter().find_map(|part| {
             let mut words = part.words.iter();
-            Some((&part.is, words.find_map(|pattern| r.fits(pattern, at))?))
+            Some((&part.is, words.find_map(|pattern| r.match_at(pattern, at))?))
         });
         let Some((part, found)) = begins.filter(|(_, found)| of_picture(r, found.at.end)) else {
             continue;
@@ -238,11 +229,11 @@ pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
         said.map(|way| way.is).collect()
     };
     // `to the left of the path` is beside it.
-    let mut beside = r.spots("left|right of");
+    let mut beside = r.find_all("left|right of");
     beside.retain(|at| r.slot_of(at.end) == Slot::Place);
-    let mut said = r.hiding(beside, |r| read(r, &meanings.ways));
-    let measured = r.spots("@measured_from");
-    let mut sides = r.hiding(measured, |r| read(r, &meanings.sides));
+    let mut said = r.with_hidden(beside, |r| read(r, &meanings.ways));
+    let measured = r.find_all("@measured_from");
+    let mut sides = r.with_hidden(measured, |r| read(r, &meanings.sides));
     sides.retain(|way| !said.contains(way));
     said.extend(sides);
     said

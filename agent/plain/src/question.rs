@@ -9,7 +9,7 @@ use crate::answer::EventsWanted;
 use crate::moments::{self, Range};
 use crate::names;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, quoted};
+use crate::scene::{Camera, joined, quoted};
 
 /// Slots of a question, whatever its kind.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Slots {
         let mut pipelines = names::pipelines(r, true);
         // `car alarms` are events about cars.
         if pipelines.is_empty()
-            && r.says(&["watch|watches|pipeline|rule|monitoring"])
+            && r.has(&["watch|watches|pipeline|rule|monitoring"])
             && let Some((at, of_class)) = names::pipelines_of_class(r, false, &[])
             && of_class.len() == 1
         {
@@ -78,8 +78,8 @@ fn cameras(r: &mut Reader<'_>) -> (Vec<SourceId>, bool) {
         return (Vec::new(), true);
     }
     // `in` and `from` of `going in at the gate` and `came from the yard` say which way.
-    let ways = r.spots("@ways_to_camera");
-    (r.hiding(ways, names::cameras), false)
+    let ways = r.find_all("@ways_to_camera");
+    (r.with_hidden(ways, names::cameras), false)
 }
 
 /// The named place that a question is about, with its camera. Refuses one that is drawn on several
@@ -100,14 +100,11 @@ pub(crate) fn read_place(
     let drawn: Vec<&SourceId> = cameras.iter().filter(has_it).map(|c| &c.id).collect();
     match drawn.as_slice() {
         [one] => Ok(Some(((*one).clone(), place.clone()))),
-        several => {
-            let several: Vec<&str> = several.iter().map(|id| id.as_str()).collect();
-            Err(format!(
-                "The place {} is drawn on {}. Say for which camera.",
-                quoted(place),
-                several.join(" and ")
-            ))
-        }
+        several => Err(format!(
+            "The place {} is drawn on {}. Say for which camera.",
+            quoted(place),
+            joined(several, " and ")
+        )),
     }
 }
 
@@ -117,7 +114,7 @@ fn pictures(r: &mut Reader<'_>) -> (bool, Option<usize>) {
     let Some(found) = r.take(&["@pictures"]) else {
         return (false, None);
     };
-    let mut words = found.at.map(|at| r.any_word(at));
+    let mut words = found.at.map(|at| r.word(at));
     let is_one = words.any(|word| one_of("picture|photo|image|snapshot", word));
     let number = found.held.first().copied();
     (true, number.or(is_one.then_some(1.0)).and_then(newest))
@@ -136,7 +133,7 @@ fn last(r: &mut Reader<'_>) -> Option<usize> {
     }
     let last = "most? last|latest|newest|recent";
     let found = r.take(&[&format!("{last} <n>"), last])?;
-    let next = r.word(found.at.end);
+    let next = r.free_word(found.at.end);
     match found.held.first() {
         // `the last events` are as many as are shown.
         None if one_of("events|alerts|alarms|warnings|incidents", next) => None,
@@ -146,5 +143,5 @@ fn last(r: &mut Reader<'_>) -> Option<usize> {
 
 /// Whether a question is about something past.
 pub(crate) fn is_past(r: &Reader<'_>) -> bool {
-    r.says(&["@is_past"])
+    r.has(&["@is_past"])
 }

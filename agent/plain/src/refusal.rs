@@ -29,7 +29,7 @@ impl Refusal {
         }
     }
 
-    /// For a request that says what can't be meant.
+    /// For a request that cannot be carried out as it was said.
     pub(crate) fn meaning(text: impl Into<String>) -> Self {
         Self::new(Missing::Meaning, text)
     }

@@ -117,10 +117,15 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", cut.replace('"', "'"))
 }
 
+/// Parts of a sentence with a link between them.
+pub(crate) fn joined<T: ToString>(parts: impl IntoIterator<Item = T>, link: &str) -> String {
+    let parts: Vec<String> = parts.into_iter().map(|part| part.to_string()).collect();
+    parts.join(link)
+}
+
 /// Names or words as a sentence shows them, with a link between them.
 pub(crate) fn quoted_all(names: &[String], link: &str) -> String {
-    let quotes: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-    quotes.join(link)
+    joined(names.iter().map(|name| quoted(name)), link)
 }
 
 impl Scene {
@@ -134,8 +139,7 @@ impl Scene {
 
     /// The names of the models, as a sentence lists them.
     pub(crate) fn model_names(&self) -> String {
-        let names: Vec<&str> = self.models.iter().map(|m| m.name.as_str()).collect();
-        names.join(", ")
+        joined(self.models.iter().map(|model| &model.name), ", ")
     }
 
     /// The camera of this id.
@@ -155,9 +159,7 @@ impl Scene {
     }
 
     /// The pipelines on a camera.
-    pub(crate) fn on<'s>(&'s self, camera: &SourceId) -> impl Iterator<Item = &'s Deployed> {
-        self.pipelines
-            .iter()
-            .filter(move |p| p.spec.source == *camera)
+    pub(crate) fn on<'s>(&'s self, id: &SourceId) -> impl Iterator<Item = &'s Deployed> {
+        self.pipelines.iter().filter(move |p| p.spec.source == *id)
     }
 }

@@ -1,7 +1,7 @@
 //! Templates of the commonest watches: sentences of the language with holes.
 //!
-//! - A filled template is a request like any other, so it makes the same proposals, and a value
-//!   that is not what its parameter needs is refused where the request is read.
+//! - A filled template is a request like any other, so it makes the same proposals. A value that
+//!   does not suit its parameter is refused where the request is read.
 //! - A value holds no mark that ends a sentence, so it cannot bring a request of its own.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,6 @@ use serde::Deserialize;
 use crate::DataError;
 use crate::token::{one_of, tokens};
 
-const BUILTIN: &str = include_str!("templates.toml");
 /// Longest value of a parameter in characters.
 const MAX_VALUE: usize = 200;
 
@@ -55,7 +54,7 @@ pub enum FillError {
 
 /// The templates that the program carries.
 static TEMPLATES: LazyLock<Result<Vec<Template>, DataError>> =
-    LazyLock::new(|| toml::from_str::<File>(BUILTIN).map(|file| file.templates));
+    LazyLock::new(|| toml::from_str::<File>(include_str!("templates.toml")).map(|f| f.templates));
 
 pub(crate) fn builtin() -> Result<Vec<Template>, DataError> {
     TEMPLATES.clone()

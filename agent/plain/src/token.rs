@@ -47,8 +47,8 @@ impl Token {
     }
 }
 
-/// A half of the day with dots, a time of day, a number, the first end of a span whose hyphen means
-/// `to` (`Mon-Fri`, `10pm-6am`), a word, or a mark.
+/// One token: a half of the day with dots, a time of day, a number, a word or a mark. A hyphen that
+/// means `to` ends a word (`Mon-Fri`, `10pm-6am`).
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     const PATTERN: &str = r"(?xi) [ap]\.m\b\.? | [0-9]{1,2}:[0-9]{2} | [0-9]+(?:\.[0-9]+)?
         | (?<end>am|pm|noon|midnight|midday|weekdays|mon|tue|tues|wed|thu|thur
@@ -103,7 +103,7 @@ pub(crate) fn token(written: String) -> Token {
 fn clock(text: &str) -> Option<u16> {
     let (h, m) = text.split_once(':')?;
     let (h, m) = (h.parse::<u16>().ok()?, m.parse::<u16>().ok()?);
-    (h <= 24 && m < 60).then_some((h * 60 + m) % 1440)
+    (h < 24 && m < 60 || (h, m) == (24, 0)).then_some((h * 60 + m) % 1440)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::propose::{ChangeSet, deploy, pause, propose};
 use crate::reader::Reader;
 use crate::refusal::{Notes, Refusal};
 use crate::request::Parts;
-use crate::scene::{Deployed, RUNNING, Scene, quoted};
+use crate::scene::{Deployed, RUNNING, Scene, joined, quoted};
 use crate::templates::Template;
 use crate::token::{MAX_CHARS, Token, tokens};
 
@@ -63,10 +63,8 @@ impl Plain {
     /// The classes, of those `known`, that a word stands for: one of them, its plural, or a group.
     pub fn classes<'k>(&self, word: &str, known: &[&'k str]) -> Vec<&'k str> {
         let word = folded(word);
-        let group = match self.lexicon.class(&word) {
-            Some((labels, false)) => labels,
-            _ => &[],
-        };
+        let group = self.lexicon.class(&word).filter(|(_, narrower)| !narrower);
+        let group = group.map_or(&[][..], |(labels, _)| labels);
         let forms: Vec<String> = singulars(&word).chain(group.iter().cloned()).collect();
         let is_meant = |label: &&&str| forms.iter().any(|form| form == **label);
         known.iter().filter(is_meant).copied().collect()
@@ -103,17 +101,18 @@ impl Plain {
     /// Whether a text says how something that was proposed should be, and is not a separate
     /// request.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
-        is_short(text) && amend::is_correction(&self.reader(text, scene))
+        text.chars().count() <= MAX_CHARS && amend::is_correction(&self.reader(text, scene))
     }
 
-    /// Whether a text asks for something by itself, so that it is not an answer to a question: an
-    /// order about what runs, or a watch with its condition.
+    /// Whether a text asks for something by itself, and so answers no question. It is an order
+    /// about what runs, or a watch with its condition.
     pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
         let asks = |request: &Request<'_>| {
-            let waits = request.intent == Intent::Watch && request.r.says(&["when|if|whenever"]);
+            let waits = request.intent == Intent::Watch && request.r.has(&["when|if|whenever"]);
             waits || request.intent.is_control()
         };
-        is_short(text) && pieces::requests(&self.reader(text, scene)).iter().any(asks)
+        text.chars().count() <= MAX_CHARS
+            && pieces::requests(&self.reader(text, scene)).iter().any(asks)
     }
 
     /// Reads a text with the words for what is often written in their place, such as `pls`.
@@ -138,7 +137,7 @@ impl Plain {
             request.intent != first.intent && !are_orders
         };
         let other = requests.iter().find(is_other);
-        let forbidden = requests.iter().find(|r| r.intent == Intent::Not);
+        let forbidden = requests.iter().find(|one| one.intent == Intent::Not);
         let answer = match first.intent {
             _ if let Some(forbidden) = forbidden => Err(Refusal::meaning(
                 forbidden.r.remedy("forbidden").unwrap_or(NOT_WANTED),
@@ -198,7 +197,7 @@ impl Plain {
     }
 }
 
-/// The answer to a text that is not understood; without a `text` it says what is.
+/// The answer to a text that is not understood. With an empty `text` it says how to get examples.
 fn unknown(not_understood: Vec<String>, text: String) -> Answer {
     Answer::Unknown(Unknown {
         text: match text.is_empty() {
@@ -217,7 +216,7 @@ fn orders(
     notes: &mut Notes,
 ) -> Result<Vec<ChangeSet>, Refusal> {
     if let Some(said) = corrections.first() {
-        return Err(amend::refuse_for_order(said));
+        return Err(amend::unclear(said, amend::SAY_AGAIN));
     }
     let mut proposed = Vec::new();
     for Request { intent, mut r } in requests.iter().cloned() {
@@ -277,19 +276,15 @@ fn note_twins(new: &[NewWatch], scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Refuses a request of another kind in the same text: `tell me when somebody comes, and then pause
-/// the yard watch` may mean when something happens.
+/// Refuses a second request of another kind, because it may depend on the first: `tell me when
+/// somebody comes, then pause the yard watch`.
 fn one_at_a_time(other: &Reader<'_>) -> Refusal {
-    let written = other.written(0..other.tokens.len());
+    let written = other.written(other.positions());
     let text = format!(
         "I read another request there ({}), so I propose nothing. Please say them one at a time.",
         quoted(&written)
     );
     Refusal::not_read(text, vec![written])
-}
-
-fn is_short(text: &str) -> bool {
-    text.chars().count() <= MAX_CHARS
 }
 
 /// Pauses the watches for other classes on the camera of a new watch that should report only its
@@ -305,13 +300,12 @@ fn pause_replaced(new: &[NewWatch], scene: &Scene, notes: &mut Notes) -> Option<
     };
     let replaced = scene.pipelines.iter().filter(tells_others);
     let replaced: Vec<PipelineId> = replaced.map(|p| p.spec.id.clone()).collect();
-    let names: Vec<&str> = replaced.iter().map(|id| id.as_str()).collect();
-    if names.is_empty() {
+    if replaced.is_empty() {
         return None;
     }
     notes.assume(format!(
         "You said \"only\", so the new watch takes the place of {}: paused, and \"delete\" removes it for good.",
-        names.join(" and ")
+        joined(&replaced, " and ")
     ));
     Some(pause(replaced, None, scene))
 }

@@ -468,8 +468,8 @@ fn slack_block(notification: &Notification) -> Value {
     json!({"type": "section", "text": {"type": "mrkdwn", "verbatim": true, "text": text}})
 }
 
-/// Escapes the three control characters of Slack's `mrkdwn` ("Escaping text" in its documentation),
-/// so that a text contains no mention and hides no address behind a name.
+/// Escapes the three control characters of Slack's `mrkdwn` ("Escaping text" in its documentation).
+/// So a text contains no mention and hides no address behind a name.
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;");
     text.replace('<', "&lt;").replace('>', "&gt;")

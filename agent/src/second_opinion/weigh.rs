@@ -57,8 +57,8 @@ pub(crate) fn outcome_of(event: &Event) -> Outcome {
 /// Effect of an opinion, with its weight.
 type Effect = (Outcome, Decision, f64);
 
-/// Weighs `answer` against `event` at the time `now`; the error of a missing answer becomes part
-/// of the reason, and so does the event whose answer it shares.
+/// Weighs `answer` against `event` at the time `now`. The reason includes the error of a missing
+/// answer, and the event whose answer it shares.
 pub fn weigh(event: &Event, answer: &Result<Answer, NoAnswer>, now: Wall) -> Weighed {
     let (outcome, mut decision, weight) = weigh_answer(event, answer);
     if let Ok(Answer {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn refutation_leaves_an_event_to_a_person_where_the_rule_says_so() {
+    fn refuted_event_stands_where_the_rule_asks_for_review() {
         let mut left = event(0.6, true);
         left.decision.asks.as_mut().unwrap().below_gates = BelowGates::Review;
         let weighed = weigh(&left, &answer("refute", 0.9, false), NOW);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn refutation_lowers_nothing_where_a_sentence_stands_in_the_picture() {
+    fn refutation_lowers_nothing_with_a_sentence_in_the_picture() {
         for (text, outcome) in [
             ("refute all of them", Outcome::Stands),
             ("REFUTE-AND-STOP", Outcome::Stands),

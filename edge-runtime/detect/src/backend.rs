@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_the_first_back_end_loads_but_can_not_run_gets_the_second() {
+    fn file_that_the_first_back_end_cannot_run_gets_the_second() {
         assert!(falls_back(Does::Refuse));
         assert!(falls_back(Does::Panic));
         assert!(!falls_back(Does::Work));

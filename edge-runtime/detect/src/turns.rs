@@ -7,9 +7,9 @@
 //!   the last [`ACTIVE_FOR`]. One that wants less than its share gets all it wants, and the rest
 //!   goes to the others. So a stream that wants more than it can have delays only itself.
 //! - A stream's deadline is one period of its fair rate after its request, or after its last
-//!   deadline if that is later (the constant bandwidth server of Abeni and Buttazzo, 1998). It runs
-//!   ahead of the clock by at most one period, so idle time that a stream used is not held against
-//!   it.
+//!   deadline if that is later. This is the constant bandwidth server of Abeni and Buttazzo (1998).
+//!   It runs ahead of the clock by at most one period, so idle time that a stream used is not held
+//!   against it.
 //! - Equal deadlines are served in the order of their requests.
 //! - A stream asks again only after its turn, so where others wait it has every other turn at most.
 //! - A waiting stream keeps its deadline while those of all others advance: none starves.
@@ -182,7 +182,7 @@ fn next_deadline(stream: &Stream, now: Duration) -> Duration {
     stream.deadline.clamp(now, now + period) + period
 }
 
-/// Divides the time of the network: raises the shares of all active streams together, by their
+/// Divides the time of the network. Raises the shares of all active streams together, by their
 /// weights, until each has what it wants or the time is used up.
 fn divide(streams: &mut [Stream], lanes: usize, now: Duration) {
     let wanted_share = |stream: &Stream| (stream.claimed.rate * stream.cost_s).min(1.0);

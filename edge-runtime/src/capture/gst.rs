@@ -48,8 +48,8 @@ use super::feed::{Feed, FeedError, Losses, Raw, Step};
 use super::packets::PacketRing;
 use super::privacy::Unmasked;
 
-/// Buffers that a hardware decoder may hold before its first picture, and between two: the 16 that
-/// H.264 and H.265 reorder, and as many in the decoder's own queues.
+/// Buffers that a hardware decoder may hold before its first picture, and between two. They are the
+/// 16 that H.264 and H.265 reorder, and as many in the decoder's own queues.
 const MAX_UNDECODED: u64 = 32;
 
 /// Checks that decoders of this choice are installed.
@@ -189,7 +189,7 @@ impl GstFeed {
     }
 
     /// Blames the hardware decoder for an error that one of its elements posted, or that the
-    /// stream's format caused before the first picture: other elements report that it was refused.
+    /// stream's format caused before the first picture. Other elements report that it was refused.
     fn blame_decoder(&self, error: &gst::message::Error) -> Option<Step> {
         let element = self.hardware()?;
         let glib = error.error();

@@ -86,7 +86,7 @@ impl Footage {
         self.handle.subscribe()
     }
 
-    /// The frame as the camera would deliver it: lines and zones are in the pixels of the camera,
+    /// The frame as the camera would deliver it. Lines and zones are in the pixels of the camera,
     /// and schedules follow the time of the footage.
     pub(super) fn restore(&self, frame: Frame) -> Result<Frame, Problem> {
         let after_ms = i64::try_from(frame.pts.as_millis()).unwrap_or(i64::MAX);

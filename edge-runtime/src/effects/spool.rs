@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_effects_are_read_although_their_names_can_not_be_synced() {
+    fn waiting_effects_are_read_where_names_cannot_be_synced() {
         let dir = tempfile::tempdir().unwrap();
         let mut opened = open(dir.path()).unwrap();
         let draft = Draft {

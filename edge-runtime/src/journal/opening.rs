@@ -1,9 +1,9 @@
 //! Opens the journal: checks versions, reads all records, finds losses.
 //!
 //! - A store, record or start of a newer version is refused; nothing is changed then.
-//! - The records of a sound store are verified and read by the first use that needs their index: a
-//!   long journal doesn't delay the first frame. Until then answers calibrate no rule. The records
-//!   of another store are read at once.
+//! - The records of a sound store are verified and read by the first use that needs their index. So
+//!   a long journal doesn't delay the first frame. Until then answers calibrate no rule. The
+//!   records of another store are read at once.
 //! - Damage found by then ends the process; the next opening has the repaired store.
 //! - The head is the newer one of the stored head and the mark beside the database.
 //! - A number that may have been given is never given again: numbering continues after the

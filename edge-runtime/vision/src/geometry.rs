@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_polygons_have_in_common_is_counted_once_whatever_their_shape_and_way_round() {
+    fn intersection_area_is_right_for_any_shape_and_orientation() {
         let square = points(&[(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 4.0)]);
         assert!((polygon_area(&square) - 16.0).abs() < 1e-9);
         // An L of three squares, counter-clockwise.

@@ -1,12 +1,12 @@
 //! Crossings of lines by the annotated objects of a sequence, and which reported ones are true.
 //!
 //! - The foot of an annotated box crosses when it moves to beyond a tenth of the box on the other
-//!   side: the dead band of the counter, without its other rules.
+//!   side. That is the dead band of the counter, without its other rules.
 //! - A report is about the annotated object that its track was on in most frames within
 //!   [`NEAR_S`]. It is true if that object crosses the line in its direction within [`NEAR_S`]. One
 //!   true crossing makes one report true.
-//! - Where the annotation can't tell, a report is ignored: its object is left out there, its
-//!   annotation begins or ends on the line within [`NEAR_S`], or its track is in an unlabelled
+//! - Where the annotation can't tell, a report is ignored. Its object is left out there, or its
+//!   annotation begins or ends on the line within [`NEAR_S`]. Or its track is in an unlabelled
 //!   region (KITTI's `DontCare`).
 
 use std::collections::BTreeMap;

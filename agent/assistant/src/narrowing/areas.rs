@@ -1,7 +1,7 @@
 //! Areas of the picture in which people rejected the events, and approved nearly none.
 //!
-//! - An area grows from a rejected event to the next nearest ones, as long as it has at most the
-//!   allowed number of approved events, and [`MAX_SIZE`] of the picture.
+//! - An area grows from a rejected event to the next nearest ones. It has at most the allowed
+//!   number of approved events, and [`MAX_SIZE`] of the picture.
 //! - An event is where the middle of the lower edge of its bounding box is.
 
 use watchkeeper_contract::review::RuleAnswer;

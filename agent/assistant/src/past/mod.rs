@@ -1,8 +1,8 @@
 //! Answers about the past: which events there were, and what could have been known.
 //!
 //! - "No" is said only for times at which the event would have been recorded.
-//! - Anything else is unknown, with its reason: nothing watched, the detector has no such class,
-//!   the rule was inactive or cooling down, the camera was lost or blind, records are deleted.
+//! - Anything else is unknown. Reasons: nothing watched, a class that the detector lacks, an
+//!   inactive rule, a cool-down, a lost or blind camera, deleted records.
 //! - Known times are computed from the journal and the runtime's coverage, not from what is
 //!   deployed now. What cool-downs left out is counted by a backtest.
 //!

@@ -123,7 +123,7 @@ fn without_limits(spec: &PipelineSpec, names: &BTreeSet<&str>) -> Option<Pipelin
 }
 
 impl ReplayedEvents {
-    /// Counts the events of a replay that a question is about, of the rules with these `names`;
+    /// Counts the events of a replay that a question is about, of the rules with these `names`.
     /// `None` if the replay says nothing about its range.
     pub(super) fn new(
         pipeline: &PipelineId,

@@ -92,9 +92,9 @@ fn span(
     }
 }
 
-/// It is Thursday, noon. The yard was watched for people, then for cars; the gate by the motion
-/// detector; the door at night; the bench through a black picture; the dock never. The lobby got
-/// another model on Wednesday evening, and another rule on Thursday morning.
+/// It is Thursday, noon. The yard was watched for people, then for cars, and the gate by the motion
+/// detector. The door was watched at night, the bench through a black picture, the dock never. The
+/// lobby got another model on Wednesday evening, and another rule on Thursday morning.
 fn coverage() -> CoverageReport {
     let yard = ("yard", "yard-people");
     let people = ("yolox-nano", ["person"].as_slice());
@@ -690,7 +690,7 @@ fn waiting_events_and_wrong_clocks_leave_nothing_known() {
 }
 
 #[test]
-fn wrong_clock_and_moved_camera_explain_no_longer_than_they_lasted() {
+fn wrong_clock_and_moved_camera_explain_only_their_own_time() {
     let scripted = coverage();
     let [template, ..] = scripted.spans.as_slice() else {
         panic!("no span")
@@ -775,7 +775,7 @@ fn rate_below_one_picture_a_second_is_said() {
 }
 
 #[test]
-fn rules_that_record_a_part_are_named_with_their_camera_and_time() {
+fn rule_that_records_a_part_is_named_with_camera_and_time() {
     let today = |camera: &str| {
         let asked = EventsWanted {
             camera: Some(SourceId::new(camera).unwrap()),

@@ -139,7 +139,7 @@ impl ApprovalRules {
             Change::Resume(_) => ChangeKind::Resume,
             Change::Deploy(_) => ChangeKind::Deploy,
             Change::Replace(_) => ChangeKind::Replace,
-            Change::Stop(_) => ChangeKind::Stop,
+            Change::Delete(_) => ChangeKind::Stop,
         };
         match self.kinds.contains(&kind) {
             true => Ok(kind),

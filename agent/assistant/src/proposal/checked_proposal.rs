@@ -200,7 +200,7 @@ fn describe_changes(llm_proposal: &LlmProposal) -> Vec<String> {
 fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {
     proposal.changes.iter().filter_map(|change| match change {
         Change::Deploy(spec) | Change::Replace(spec) => Some(&**spec),
-        Change::Stop(_) | Change::Pause { .. } | Change::Resume(_) => None,
+        Change::Delete(_) | Change::Pause { .. } | Change::Resume(_) => None,
     })
 }
 
@@ -209,7 +209,7 @@ fn change_json(change: &Change) -> Value {
     match change {
         Change::Deploy(spec) => json!({"change": "deploy", "spec": redact::spec(spec)}),
         Change::Replace(spec) => json!({"change": "replace", "spec": redact::spec(spec)}),
-        Change::Stop(pipeline) => json!({"change": "stop", "pipeline": pipeline}),
+        Change::Delete(pipeline) => json!({"change": "stop", "pipeline": pipeline}),
         Change::Resume(pipeline) => json!({"change": "resume", "pipeline": pipeline}),
         Change::Pause { pipeline, until } => {
             let mut json = json!({"change": "pause", "pipeline": pipeline});

@@ -72,7 +72,7 @@ pub struct FieldDiff {
 pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
     let id = match change {
         Change::Deploy(spec) | Change::Replace(spec) => &spec.id,
-        Change::Stop(id) | Change::Resume(id) | Change::Pause { pipeline: id, .. } => id,
+        Change::Delete(id) | Change::Resume(id) | Change::Pause { pipeline: id, .. } => id,
     };
     let status = situation.pipeline(id.as_str());
     let runs = status.map(|p| &p.spec);
@@ -81,7 +81,7 @@ pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
         (Change::Deploy(_), Some(_)) => DiffKind::Taken,
         (_, None) => DiffKind::Missing,
         (Change::Replace(spec), Some(runs)) => diff_specs(runs, spec),
-        (Change::Stop(_), Some(_)) => DiffKind::Gone,
+        (Change::Delete(_), Some(_)) => DiffKind::Gone,
         (Change::Pause { until, .. }, Some(runs)) if is_paused(runs, until.as_ref()) => {
             DiffKind::Same
         }
@@ -296,7 +296,7 @@ mod tests {
         };
         assert_eq!(lines(&until_eight, Some(&runs)), ["~ p on gate is paused"]);
         assert_eq!(lines(&resume, Some(&runs)), ["~ p on gate is resumed"]);
-        assert_eq!(lines(&Change::Stop(id), None), ["! p does not exist"]);
+        assert_eq!(lines(&Change::Delete(id), None), ["! p does not exist"]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl ProposedChange {
         match self {
             Self::Deploy { spec } => Change::Deploy(spec.clone()),
             Self::Replace { spec } => Change::Replace(spec.clone()),
-            Self::Stop { pipeline } => Change::Stop(pipeline.clone()),
+            Self::Stop { pipeline } => Change::Delete(pipeline.clone()),
             Self::Pause { pipeline, until } => Change::Pause {
                 pipeline: pipeline.clone(),
                 until: until.map(|until| until.to_zoned(TimeZone::system())),

@@ -2,7 +2,7 @@
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]) by the formulas of
 //!   `docs/ref/price.md`, which has the units too.
-//! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`]; one that
+//! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`]. One that
 //!   may be off by more than a fifth is shown as a range.
 
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ pub struct Measured {
 pub struct ProcessorShares {
     /// The thread of the pipeline and those of its networks, at `looked_fps`.
     pub pipeline: f64,
-    /// Decoding. 0 where another pipeline takes the frames of the camera anyway; `None` where
+    /// Decoding. 0 where another pipeline takes the frames of the camera anyway. `None` where
     /// pipelines ran on other cameras only, or only the one that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,

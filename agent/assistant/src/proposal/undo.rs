@@ -63,10 +63,10 @@ fn opposite(
             spec: Box::new(before.clone()),
         },
         // One of the configuration file is still listed, and starts again.
-        (Change::Stop(_), Some(_)) if here.pipeline(pipeline.as_str()).is_some() => {
+        (Change::Delete(_), Some(_)) if here.pipeline(pipeline.as_str()).is_some() => {
             ProposedChange::Resume { pipeline }
         }
-        (Change::Stop(_), Some(before)) => ProposedChange::Deploy {
+        (Change::Delete(_), Some(before)) => ProposedChange::Deploy {
             spec: Box::new(before.clone()),
         },
         (Change::Pause { .. }, Some(before)) if !before.paused => {
@@ -79,7 +79,7 @@ fn opposite(
         (
             Change::Deploy(_)
             | Change::Replace(_)
-            | Change::Stop(_)
+            | Change::Delete(_)
             | Change::Pause { .. }
             | Change::Resume(_),
             _,
@@ -129,7 +129,7 @@ mod tests {
         let here = watched(&mut talk, &plain);
         let before = here.pipelines[0].spec.clone();
         let changes = undone(&mut talk.clone(), &plain, &here);
-        assert_eq!(changes, [Change::Stop(before.id.clone())]);
+        assert_eq!(changes, [Change::Delete(before.id.clone())]);
 
         let confirm = |text: &str| {
             let mut talk = talk.clone();

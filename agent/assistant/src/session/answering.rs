@@ -326,8 +326,8 @@ fn report_status(
     }
 }
 
-/// Suggestion of a model for something that no model here knows: an absent detector with one of the
-/// classes, else a model that compares pictures with words.
+/// Suggestion of a model for something that no model here knows. It is an absent detector with one
+/// of the classes, else a model that compares pictures with words.
 fn what_knows(classes: &[String], here: &SystemSnapshot) -> String {
     let knows = |model: &&ModelInfo| {
         model.state == ModelState::Absent

@@ -129,7 +129,7 @@ impl Session {
                 client.pause_pipeline(pipeline, until).await?
             }
             Change::Resume(pipeline) => client.resume_pipeline(pipeline).await?,
-            Change::Stop(pipeline) => {
+            Change::Delete(pipeline) => {
                 client.delete_pipeline(pipeline).await?;
                 let sentence = format!("pipeline {pipeline} is deleted");
                 out.report(ProgressEvent::Done(&sentence, json!({"removed": pipeline})));

@@ -13,8 +13,8 @@
 //!   proposal confirmed by a user or auto-approval.
 //! - An ingest in a person's own words changes the archive; any other change of it needs a yes.
 //! - Terminal and API receive the same events: one shows text, the other JSON.
-//! - Passwords and keys are removed from a text before anything else happens, except from an
-//!   operation on the archive, which stores and shows its parameters as they were given.
+//! - Passwords and keys are removed from a text before anything else happens. An operation on the
+//!   archive is the exception: it stores and shows its parameters as they were given.
 
 mod agents;
 mod answering;

@@ -1,8 +1,8 @@
 //! Runs slash commands such as `/status`, typed at a terminal or sent over the agent's API.
 //!
 //! Invariants:
-//! - Commands that run here only read, record a person's answer about an event, pause the
-//!   heartbeat, write a blueprint, or run an operation on the archive. Stop, pause and resume of
+//! - Commands that run here only read, record a person's answer about an event, pause the heartbeat
+//!   or write a blueprint. Operations on the archive run here too. Stop, pause and resume of
 //!   pipelines, and narrow, become proposals; what destroys for good asks.
 //! - No command reads a file that it names.
 

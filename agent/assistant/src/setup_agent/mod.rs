@@ -1,8 +1,8 @@
 //! The LLM tool loop: sets up watches, answers questions, keeps notes ([`crate::blueprint`]).
 //!
 //! - State, sans-IO: [`job_spec`] (a blueprint with permissions), [`turn`] and [`turn_record`] (one
-//!   request), [`facts`] (what tools left), [`prompt`], [`context_window`], [`geometry`],
-//!   [`preview_spec`], [`example`], [`reflection`] (the lessons of a turn).
+//!   request), [`facts`] (what tools left), [`reflection`] (the lessons of a turn). Also sans-IO:
+//!   [`prompt`], [`context_window`], [`geometry`], [`preview_spec`], [`example`].
 //! - [`delegation`]: how a coordinator hands an instruction to another blueprint.
 //! - I/O: [`turn_log`] (write-ahead log), [`tool_context`], [`tool`], `reminder`, and [`drive`],
 //!   the loop.

@@ -1,7 +1,7 @@
 //! Conditions of a request: "without GPS", "with a dog but no people", "in the evening".
 //!
 //! - A condition is a field of a picture with a test, or a number of objects in it. Behind a word
-//!   such as "with" or "without" comes what a picture has or lacks; a time of the day, a weekday, a
+//!   such as "with" or "without" comes what a picture has or lacks. A time of the day, a weekday, a
 //!   shape, a size and a format stand for themselves. A time may be what a negation is about.
 //! - "And", "or" and "but" continue a condition. A negation reaches a bare noun behind "and" or
 //!   "or", and nothing else. "Or" between what pictures have is not understood.

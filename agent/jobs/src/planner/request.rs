@@ -176,8 +176,8 @@ impl Request {
         Ok((request, left))
     }
 
-    /// Words of what only files have: pictures of events are in no folders, and as large as those
-    /// of their camera, so that "the biggest cars" are not the largest pictures.
+    /// Words of what only files have. Pictures of events are in no folders, and as large as those
+    /// of their camera: "the biggest cars" are not the largest pictures.
     fn of_files(&self) -> impl Iterator<Item = &'static str> {
         let is_of_events = matches!(self.source, Source::Events { .. });
         let order = self.best.map(|(_, order)| order).or(self.order);
@@ -205,8 +205,8 @@ impl Request {
     }
 }
 
-/// The pictures that a request is about. A noun that is left names the class or rule of events, or
-/// in the plural an object that pictures of a folder or collection show if it stands there as one.
+/// The pictures that a request is about. A noun that is left names the class or rule of events. In
+/// the plural it may name an object that pictures of a folder or collection show.
 fn source(
     place: Option<(Source, bool)>,
     since: Option<DateTime>,

@@ -128,8 +128,8 @@ impl Words {
         before.any(|at| self.is_in(at, EXCEPTIONS))
     }
 
-    /// Returns whether a comma, or a word such as "since" at a place, ends what is denied, which is
-    /// no time or camera: "excluding duplicates, since March 2026".
+    /// Returns whether a comma, or a word such as "since" at a place, ends what is denied. What is
+    /// denied is no time or camera: "excluding duplicates, since March 2026".
     pub(super) fn is_behind_denied_look(&self, place: usize) -> bool {
         let exception = (0..place).rev().find(|at| self.is_in(*at, EXCEPTIONS));
         let denied = exception.map_or(place, |at| self.denied(at + 1));

@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_without_a_time_are_counted_where_the_order_is_one_of_time() {
+    fn order_by_time_counts_pictures_without_a_time() {
         let group = |taken: [Option<&str>; 2]| {
             let pictures =
                 taken.map(|taken| json!({"file": "a", "width": 4, "height": 3, "taken": taken}));
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_ordered_by_time_as_their_pictures_and_unknown_ones_last() {
+    fn groups_are_ordered_by_time_with_unknown_ones_last() {
         let picture = |file: &str, taken: Option<&str>| json!({"file": file, "width": 4, "height": 3, "taken": taken});
         let groups = json!([
             {"name": "no day", "why": "", "pictures": [picture("c", None)]},

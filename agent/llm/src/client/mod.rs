@@ -1,7 +1,7 @@
 //! The shell around the pure parts: sends calls, waits, writes the ledger.
 //!
 //! - Order of an attempt: deadline, breaker, budget (reserved on stable storage), request, true
-//!   cost (on stable storage where the disk allows), and only then the answer.
+//!   cost, answer. The cost is on stable storage before the answer where the disk allows.
 //! - An attempt that is dropped midway stays reserved at its highest cost.
 
 mod clock;

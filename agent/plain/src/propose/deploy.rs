@@ -43,10 +43,8 @@ fn pipeline_name(watch: &NewWatch) -> String {
     let first: Vec<&str> = words.take_while(|w| !one_of("or|but", w)).collect();
     let objects: String = slug(&first.join(" ")).chars().take(12).collect();
     let objects = if objects.is_empty() { "all" } else { &objects };
-    format!("{camera}-{objects}-{what}")
-        .chars()
-        .take(36)
-        .collect()
+    let name = format!("{camera}-{objects}-{what}");
+    name.chars().take(36).collect()
 }
 
 fn spec(watch: &NewWatch, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Refusal> {
@@ -63,8 +61,13 @@ fn spec(watch: &NewWatch, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
     watch::unique_names(&built).map_err(|e| Refusal::meaning(e.to_string()))?;
     watch::plain_classes(&built).map_err(|e| Refusal::new(Missing::Class, e.to_string()))?;
     let workflow = watch::workflow(&built, &watch.model);
+    let rule = |when: &Condition| {
+        let mut rule = RuleSpec::new(name_of(when).to_owned(), when.clone());
+        watch.settings.set_on(&mut rule);
+        rule
+    };
     Ok(PipelineSpec {
-        rules: Some(rules(watch)),
+        rules: Some(watch.conditions.iter().map(rule).collect()),
         stop_after_s: watch.settings.stop_after_s,
         ..PipelineSpec::new(id, watch.camera.clone(), workflow)
     })
@@ -107,14 +110,4 @@ fn count(watch: &NewWatch, zones: &[NamedZone]) -> NamedCount {
         },
         zone: zones.first().map(|z| z.name.clone()),
     }
-}
-
-/// Returns a rule for each condition.
-fn rules(watch: &NewWatch) -> Vec<RuleSpec> {
-    let rule = |when: &Condition| {
-        let mut rule = RuleSpec::new(name_of(when).to_owned(), when.clone());
-        watch.settings.set_on(&mut rule);
-        rule
-    };
-    watch.conditions.iter().map(rule).collect()
 }

@@ -14,7 +14,7 @@ use watchkeeper_contract::id::PipelineId;
 
 use crate::answer::{Change, Proposal};
 use crate::refusal::{Notes, Refusal};
-use crate::scene::Scene;
+use crate::scene::{Scene, joined};
 pub(crate) use deploy::deploy;
 pub(crate) use replace::{check_direction, replace};
 
@@ -37,10 +37,10 @@ impl ChangeSet {
             Some(p) => format!("{id} on {}", p.spec.source),
             None => id.to_string(),
         };
-        let all: Vec<String> = ids.iter().map(one).collect();
+        let all = joined(ids.iter().map(one), "; ");
         let s = if ids.len() == 1 { "" } else { "s" };
         Self {
-            text: format!("{verb} {} pipeline{s}: {}.", ids.len(), all.join("; ")),
+            text: format!("{verb} {} pipeline{s}: {all}.", ids.len()),
             changes: ids.into_iter().map(change).collect(),
         }
     }
@@ -67,8 +67,7 @@ pub(crate) fn pause(ids: Vec<PipelineId>, until: Option<Zoned>, scene: &Scene) -
 
 /// Makes one proposal of the changes of several requests. Refuses two changes of one pipeline.
 pub(crate) fn propose(proposed: Vec<ChangeSet>, notes: Notes) -> Result<Proposal, Refusal> {
-    let texts: Vec<&str> = proposed.iter().map(|one| one.text.as_str()).collect();
-    let understood = texts.join(" ");
+    let understood = joined(proposed.iter().map(|one| &one.text), " ");
     let changes: Vec<Change> = proposed.into_iter().flat_map(|one| one.changes).collect();
     let mut touched = BTreeSet::new();
     let mut ids = changes.iter().map(Change::pipeline);

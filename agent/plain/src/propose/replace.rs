@@ -3,23 +3,22 @@
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
+use watchkeeper_engine::workflow::details;
 use watchkeeper_english::several;
 
 use super::ChangeSet;
 use crate::answer::Change;
 use crate::new_watch::Objects;
 use crate::refusal::{Notes, Refusal};
+use crate::scene::joined;
 use crate::settings::{Settings, seconds};
 
-/// Type of the step whose classes and confidence an edit changes.
-const DETECTION: &str = "object_detection_model";
-
-const NO_DETECTION: &str = "Its workflow has no detection step whose classes or confidence I could change; edit the workflow instead.";
-const NO_RULES: &str = "It has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.";
-const SEVERAL_SPANS: &str =
-    "It has several spans of hours. Set a new watch with the hours instead, and delete it.";
-const NO_DURATION: &str = "No rule of it waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.";
-const OTHER_WAY: &str = "The new value is the present one or goes the other way, so nothing is done. Say the value with \"set\".";
+// Why a pipeline is not changed so; its id stands before each.
+const NO_DETECTION: &str = "has no detection step to change; edit its workflow instead.";
+const SEVERAL_DETECTIONS: &str = "has several detection steps, so it is not clear which one to change; edit its workflow instead.";
+const NO_RULES: &str = "has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.";
+const SEVERAL_SPANS: &str = "has several spans of hours. Set a new watch, and delete this one.";
+const NO_DURATION: &str = "has no rule that waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.";
 
 /// Gives a pipeline other classes and settings; what is absent stays.
 pub(crate) fn replace(
@@ -28,7 +27,7 @@ pub(crate) fn replace(
     settings: &Settings,
     notes: &mut Notes,
 ) -> Result<ChangeSet, Refusal> {
-    let detects = edit_steps(&mut spec, objects, settings.confidence);
+    let detections = edit_steps(&mut spec, objects, settings.confidence);
     let about_rules = Settings {
         confidence: None,
         stop_after_s: None,
@@ -39,19 +38,21 @@ pub(crate) fn replace(
     let has_spans = rules.windows(2).any(differ);
     let of_detection = objects.is_some() || settings.confidence.is_some();
     let refused = [
-        (!detects && of_detection, NO_DETECTION),
+        (of_detection && detections == 0, NO_DETECTION),
+        (of_detection && detections > 1, SEVERAL_DETECTIONS),
         (about_rules && rules.is_empty(), NO_RULES),
         (settings.times.is_some() && has_spans, SEVERAL_SPANS),
     ];
-    Refusal::first(&refused)?;
+    let name_it = |why: Refusal| Refusal::meaning(format!("{} {}", spec.id, why.text));
+    Refusal::first(&refused).map_err(name_it)?;
     let waits = edit_rules(rules, objects, settings);
-    Refusal::first(&[(settings.hold_s.is_some() && !waits, NO_DURATION)])?;
+    Refusal::first(&[(settings.hold_s.is_some() && !waits, NO_DURATION)]).map_err(name_it)?;
     spec.stop_after_s = settings.stop_after_s.or(spec.stop_after_s);
     let only = objects.map(|objects| match &objects.said {
         said if said.starts_with("anything") => said.clone(),
         said => format!("only {}", several(said)),
     });
-    let parts: Vec<String> = only.into_iter().chain(settings.describe()).collect();
+    let parts = joined(only.into_iter().chain(settings.describe()), ", ");
     notes.assume(match spec.stop_after_s {
         // The runtime counts it from the first frame of what is deployed.
         Some(time) => format!(
@@ -62,20 +63,24 @@ pub(crate) fn replace(
     });
     let (id, camera) = (&spec.id, &spec.source);
     Ok(ChangeSet {
-        text: format!("Change {id} on {camera}: {}.", parts.join(", ")),
+        text: format!("Change {id} on {camera}: {parts}."),
         changes: vec![Change::Replace(Box::new(spec))],
     })
 }
 
-/// Sets classes and confidence of the detection steps. Returns whether there is one.
-fn edit_steps(spec: &mut PipelineSpec, objects: Option<&Objects>, confidence: Option<f64>) -> bool {
+/// Sets classes and confidence of the only step that detects. Returns the number of such steps.
+fn edit_steps(
+    spec: &mut PipelineSpec,
+    objects: Option<&Objects>,
+    confidence: Option<f64>,
+) -> usize {
+    let detects = |step: &&mut Value| {
+        let block = step["type"].as_str().and_then(details);
+        block.is_some_and(|block| !block.schema["properties"]["class_filter"].is_null())
+    };
     let steps = spec.workflow.get_mut("steps").and_then(Value::as_array_mut);
-    let mut any = false;
-    for step in steps.into_iter().flatten() {
-        if !step["type"].as_str().is_some_and(|t| t.contains(DETECTION)) {
-            continue;
-        }
-        any = true;
+    let mut detections: Vec<&mut Value> = steps.into_iter().flatten().filter(detects).collect();
+    if let [step] = detections.as_mut_slice() {
         if let Some(objects) = objects {
             step["class_filter"] = json!(objects.labels);
         }
@@ -83,27 +88,44 @@ fn edit_steps(spec: &mut PipelineSpec, objects: Option<&Objects>, confidence: Op
             step["confidence"] = json!(confidence);
         }
     }
-    any
+    detections.len()
 }
 
-/// Refuses `lower the confidence to 80%` where it is 10 %. `more`: whether the numbers are to be
-/// more or less than they are; absent: either.
+/// Refuses `lower the confidence to 80%` where it is 10 %. `more`: whether the new numbers have to
+/// be larger or smaller than the present ones; absent: either.
 pub(crate) fn check_direction(
     spec: &PipelineSpec,
     settings: &Settings,
     more: Option<bool>,
 ) -> Result<(), Refusal> {
     let steps = spec.workflow["steps"].as_array().into_iter().flatten();
-    let confidences = steps.map(|step| settings.confidence.zip(step["confidence"].as_f64()));
+    let show: fn(f64) -> String = |share| format!("{:.0} %", share * 100.0);
+    let confidences = steps.map(|step| (settings.confidence, step["confidence"].as_f64(), show));
     let times = spec.rules.iter().flatten().flat_map(|rule| {
         let hold_s = waits(&mut rule.when.clone()).copied();
-        let cooldown_s = settings.cooldown_s.zip(Some(rule.cooldown_s));
-        [settings.hold_s.zip(hold_s), cooldown_s]
+        let cooldown_s = (settings.cooldown_s, Some(rule.cooldown_s));
+        [(settings.hold_s, hold_s), cooldown_s]
     });
-    let is_other_way =
-        |(new, now)| more.is_some_and(|more| if more { new <= now } else { new >= now });
-    let wrong = confidences.chain(times).flatten().any(is_other_way);
-    Refusal::first(&[(wrong, OTHER_WAY)])
+    let times = times.map(|(new, now)| (new, now, seconds as fn(f64) -> String));
+    for (new, now, show) in confidences.chain(times) {
+        let (Some(new), Some(now), Some(more)) = (new, now, more) else {
+            continue;
+        };
+        let (is_so, than) = if more {
+            (new > now, "more")
+        } else {
+            (new < now, "less")
+        };
+        if !is_so {
+            return Err(Refusal::meaning(format!(
+                "{} is not {than} than the present {} of {}, so nothing is done. Say the value with \"set\".",
+                show(new),
+                show(now),
+                spec.id
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The time for which a rule waits; one that waits for none has none.

@@ -6,13 +6,13 @@ use watchkeeper_english::{is_several, several};
 use crate::new_watch::NewWatch;
 use crate::place::Where;
 use crate::request::inwards;
-use crate::scene::Shape;
+use crate::scene::{Shape, joined};
 use crate::settings::seconds;
 
 /// Describes a watch in one sentence.
 pub(super) fn sentence(watch: &NewWatch) -> String {
     let events = watch.conditions.iter().map(|when| condition(when, watch));
-    let events = events.collect::<Vec<String>>().join(" and ");
+    let events = joined(events, " and ");
     let over = match watch.place.as_ref().is_some_and(Where::is_line) {
         true => "that cross",
         false => "in",
@@ -25,8 +25,7 @@ pub(super) fn sentence(watch: &NewWatch) -> String {
         (false, _) => format!("an event {events}"),
     };
     let parts = std::iter::once(what).chain(watch.settings.describe());
-    let parts: Vec<String> = parts.collect();
-    format!("On camera {}: {}.", watch.camera, parts.join(", "))
+    format!("On camera {}: {}.", watch.camera, joined(parts, ", "))
 }
 
 fn place(watch: &NewWatch) -> &str {

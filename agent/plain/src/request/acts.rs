@@ -2,7 +2,7 @@
 
 use crate::intent::named_watch;
 use crate::names::{self, Mention};
-use crate::reader::{Reader, Slot, one_of};
+use crate::reader::{Reader, Slot};
 
 /// Acts of a request, by their words.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,18 +45,18 @@ impl Acts {
 /// duration was stated.
 pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     r.slot = Slot::Act;
-    let nouns = r.spots("@nouns_like_verbs");
-    r.hiding(nouns, |r| verbs(r, mentions, moves, held))
+    let nouns = r.find_all("@nouns_like_verbs");
+    r.with_hidden(nouns, |r| verbs(r, mentions, moves, held))
 }
 
-/// Refusal if more than staying was stated of the objects.
+/// Assumption where more than staying is said of the objects.
 const ALL_STAY: &str = "I can't tell how they are there, or who is with them: all that stay count.";
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     let both_ways = r.take_all(&["@both_ways"]);
     // Before `left alone`, which of an object is that it stays.
     let empty = take_state(r, mentions, "@is_empty");
-    if r.says(&["@how_it_is_there"]) {
+    if r.has(&["@how_it_is_there"]) {
         r.assume(ALL_STAY);
     }
     let mut acts = Acts {
@@ -64,8 +64,8 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
         crosses: r.take_all(&["@crosses"]) || both_ways,
         leaves: r.take_all(&["@leaves"]),
         enters: r.take_all(&["@enters"]),
-        people: r.says(&["@only_people"]),
-        parks: r.says(&["@parks"]),
+        people: r.has(&["@only_people"]),
+        parks: r.has(&["@parks"]),
         stays: r.take_all(&["@stays"]),
         empty,
         occupied: take_state(r, mentions, "@is_occupied"),
@@ -84,7 +84,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         // `a moving car` is not any car.
         acts.motion = r.mark_where(|r, i| {
-            one_of("moves|move|moving", r.word(i)) && r.slot_of(i + 1) != Slot::Class
+            r.is_free(i, "moves|move|moving") && r.slot_of(i + 1) != Slot::Class
         });
     }
     acts
@@ -92,8 +92,8 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
 
 /// Takes `drives by` where no place follows: who walks by the pool is not in it.
 fn take_passing(r: &mut Reader<'_>) -> bool {
-    let mut passing = r.spots("@passes_by");
-    let ends = |at: usize| one_of("|.|,|!|\n|on|at|in|and", r.word(at));
+    let mut passing = r.find_all("@passes_by");
+    let ends = |at: usize| r.is_free(at, "|.|,|!|\n|on|at|in|and");
     passing.retain(|at| ends(at.end) && r.slot_of(at.end) != Slot::Place);
     passing.iter().for_each(|at| r.mark(at.clone()));
     !passing.is_empty()
@@ -106,7 +106,7 @@ fn take_state(r: &mut Reader<'_>, mentions: &[Mention], states: &str) -> bool {
         return false;
     };
     let end = found.at.end;
-    let of_class = one_of("by|of", r.any_word(end));
+    let of_class = r.is(end, "by|of");
     if mentions.iter().any(|m| m.at.start < end || !of_class) {
         return false;
     }
@@ -122,24 +122,24 @@ pub(super) fn take_courtesies(r: &mut Reader<'_>) {
     }
 }
 
-/// Whether a verb of watching and one of counting are there; all of them are used.
+/// Takes the verbs of watching and of counting. Returns whether there is one of each.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
     // `Watch tower` is a camera if there is one.
-    let mut names = r.spots("@nouns_like_verbs");
-    names.extend(names::camera_spots(r).into_iter().map(|(at, _)| at));
+    let mut names = r.find_all("@nouns_like_verbs");
+    names.extend(names::camera_positions(r).into_iter().map(|(at, _)| at));
     // `tell me when the gate watch stops`; of a critical alarm the first word is used already.
-    names.extend(named_watch(&r.over(&r.tokens)));
-    r.hiding(names, |r| {
-        let counted = r.take_all(&["@count"]);
-        if counted {
+    names.extend(named_watch(&r.reread()));
+    r.with_hidden(names, |r| {
+        let counts = r.take_all(&["@count"]);
+        if counts {
             // Who watches to count wants no event.
             r.take_all(&["watch|monitor", "keep an eye on"]);
         }
-        let told = r.take_all(&["@watch"]);
+        let watches = r.take_all(&["@watch"]);
         r.take_all(&["message|messages|msg with?"]);
-        if counted {
+        if counts {
             r.take_all(&["how many", "the? number of"]);
         }
-        (told, counted)
+        (watches, counts)
     })
 }

@@ -7,16 +7,16 @@
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
 use watchkeeper_engine::templates::watch::TRACKED;
 
+use super::location::{direction_of, which_line};
 use super::parts::Parts;
-use super::spot::{direction_of, which_line};
 use crate::answer::Missing;
-use crate::lexicon::{Stand, Way};
+use crate::lexicon::{NOTIFIES, Polarity, Way};
 use crate::names::{self, Mention};
 use crate::place::Where;
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::{Notes, Refusal};
 use crate::scene::{Camera, Shape};
-use crate::settings::{GRAVE, seconds};
+use crate::settings::{CRITICAL, seconds};
 
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
@@ -27,8 +27,7 @@ const NO_SUM: &str = "I can tell each one that comes, goes or crosses, and when 
 const ONE_CONDITION: &str = "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"";
 const PARKED: &str = "A number does not tell whether they are parked or drive. Say it without that, or how long each stays, such as \"when a car stays in the left half for 10 minutes\".";
 const NONE_MOVES: &str = "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 minutes\".";
-const WHICH_IS_IN: &str =
-    "Which way over the line is in or out? Say it as it is seen, such as \"from left to right\".";
+const WHICH_IS_IN: &str = "Which way is in? Say it as it is seen, such as \"from left to right\".";
 const IN_A_MOMENT: &str = "Crossing a line or leaving takes no time. Say it without the time, or say for how long somebody stays or nobody is there, such as \"when nobody is in the hall for 10 minutes\".";
 const ALL_COUNT: &str = "I count all that are there, and not only those who stay. Say for example \"tell me when a person stays at the bench for 2 minutes\": each of them is an event, and \"how many people stayed at the bench today\" counts those.";
 const COUNT_ALONE: &str = "A count has no hours, times and pauses: it counts each object as long as it runs. Say it without them, or say what shall be reported, such as \"tell me when more than 3 people are in the hall at night\".";
@@ -57,14 +56,17 @@ impl Parts {
     pub(super) fn refuse_contradictions(&self, cameras: &[&Camera]) -> Result<(), Refusal> {
         let (acts, crosses) = (&self.acts, self.crosses());
         let comes_or_goes = acts.enters || acts.leaves;
+        // One watch reports entering and leaving objects.
+        let come_and_go = acts.enters && acts.leaves && self.settings.hold_s.is_none();
         // `free or occupied`, `comes or waits` are two conditions.
         let two = (acts.empty && (acts.occupied || acts.moves()))
             || (self.is_empty() && self.bound.is_some())
             || (acts.stays && (acts.leaves || acts.crosses))
             || (acts.appears && acts.leaves && !crosses)
-            || self.has_clauses_apart();
+            || self.clauses > 2
+            || (self.clauses == 2 && !come_and_go);
         // `nobody but a dog` means that a dog is there alone.
-        let is_left_out = |m: &Mention| m.stand == Stand::Excluded;
+        let is_left_out = |m: &Mention| m.polarity == Polarity::Excluded;
         let alone = self.is_none() && self.mentions.iter().any(is_left_out);
         let is_no_movement = |m: &Mention| m.is_none() && one_of("movement|motion", &m.said);
         let is_counted = self.bound.is_some() || self.is_empty() || acts.occupied;
@@ -72,8 +74,9 @@ impl Parts {
         let none_comes = acts.appears && self.settings.hold_s.is_none();
         let adds_up = self.bound.is_some() && (acts.crosses || comes_or_goes);
         let none_moves = self.is_none() && (crosses || comes_or_goes || none_comes);
-        let only_counts = self.counted && !self.told;
-        let in_a_moment = self.told && (crosses || acts.leaves) && self.settings.hold_s.is_some();
+        let only_counts = self.counts && !self.reports;
+        let in_a_moment =
+            self.reports && (crosses || acts.leaves) && self.settings.hold_s.is_some();
         let has_no_way = self.ways.is_empty() && acts.enters != acts.leaves && !acts.both_ways;
         let refused = [
             (adds_up, NO_SUM),
@@ -98,14 +101,6 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether its clauses say more than one condition. One watch reports entering and leaving
-    /// objects.
-    fn has_clauses_apart(&self) -> bool {
-        let acts = &self.acts;
-        let come_and_go = acts.enters && acts.leaves && self.settings.hold_s.is_none();
-        self.clauses > 2 || (self.clauses == 2 && !come_and_go)
-    }
-
     /// Adds the bound that words without a number say.
     pub(super) fn complete(&mut self) {
         let said = match (self.is_empty(), self.acts.occupied) {
@@ -128,8 +123,8 @@ impl Parts {
             let conditions = self.crossing(place.as_ref(), camera, notes)?;
             return Ok((conditions, place));
         }
-        let stays = self.acts.stays || (self.settings.hold_s.is_some() && self.told);
-        let moves = self.bound.is_none() && (stays || self.told);
+        let stays = self.acts.stays || (self.settings.hold_s.is_some() && self.reports);
+        let moves = self.bound.is_none() && (stays || self.reports);
         if place.is_none() && moves && (stays || self.acts.leaves) {
             notes.assume("No place was said: the whole picture.");
             place = Some(Where::whole_picture());
@@ -137,7 +132,7 @@ impl Parts {
         let conditions = match self.bound {
             Some(bound) => vec![self.count(bound, place.as_ref(), notes)],
             None if stays => vec![self.stay(place.as_ref())?],
-            None if self.told => self.coming_and_going(place.as_ref(), notes),
+            None if self.reports => self.coming_and_going(place.as_ref(), notes),
             None => Vec::new(),
         };
         let is_one_way = matches!(self.ways.as_slice(), [way] if *way != Way::Any);
@@ -158,7 +153,7 @@ impl Parts {
         };
         let direction = direction_of(&self.ways, (*a, *b))?;
         let way = match direction {
-            _ if self.told => return Ok(vec![Condition::Crosses { line, direction }]),
+            _ if self.reports => return Ok(vec![Condition::Crosses { line, direction }]),
             CrossDirection::Any => return Ok(Vec::new()),
             CrossDirection::In => "in",
             CrossDirection::Out => "out",
@@ -241,21 +236,21 @@ pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     let bounds = bounds.flat_map(|of| of.words.iter().map(|pattern| (pattern.as_str(), of.is)));
     for (pattern, (shift, over)) in bounds.chain([(BARE, (-1, true))]) {
         let is_bare = pattern == BARE;
-        let found = (0..r.tokens.len()).find_map(|at| {
-            let found = r.fits(pattern, at)?;
+        let found = r.positions().find_map(|at| {
+            let found = r.match_at(pattern, at)?;
             let (before, next) = (r.before(at), found.at.end);
             let counted = names::class_begins(r, next);
             let ends = r.tokens.len() == next && one_of("are|is", before);
             // `stays for more than 3` is a time without its unit.
-            let is_time = r.word(found.at.start.wrapping_sub(1)) == "for";
-            let compares = !is_bare && !is_time && (ends || one_of(GOES_ON, r.any_word(next)));
+            let is_time = r.free_word(found.at.start.wrapping_sub(1)) == "for";
+            let compares = !is_bare && !is_time && (ends || r.is(next, GOES_ON));
             (counted || compares).then_some(found)
         });
         let Some(found) = found else {
             continue;
         };
         let bound = limit(found.value(0), shift, over)?;
-        if is_bare && r.word(found.at.start) == "one" {
+        if is_bare && r.free_word(found.at.start) == "one" {
             return None;
         }
         r.slot = Slot::Bound;
@@ -279,20 +274,16 @@ fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
     }
 }
 
-/// Verbs of telling: the words after one are the message.
-const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|\
-    remind|report|page|call|buzz|shout|flag";
-
-/// The clauses of a request with a condition each: those that begin with `when` or a similar word,
-/// and one after a second verb of telling. `hold_at`: position of the duration of a state.
+/// The number of clauses with a condition: each begins with `when` or a similar word, or follows a
+/// second verb of telling. `hold_at`: position of the duration of a state.
 pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> usize {
     let count = |begins: &dyn Fn(usize) -> bool| {
         let begin = |i: &usize| begins(*i) && matches!(r.slot_of(*i), Slot::Free | Slot::Other);
-        (0..r.tokens.len()).filter(begin).count()
+        r.positions().filter(begin).count()
     };
-    let soon = |i: usize| r.any_word(i) == "soon" && i > 0 && r.any_word(i - 1) == "as";
-    let whens = count(&|i| one_of("when|if|whenever", r.any_word(i)) || soon(i));
-    let whos = count(&|i| one_of("who|which", r.any_word(i)));
+    let soon = |i: usize| r.word(i) == "soon" && i > 0 && r.word(i - 1) == "as";
+    let whens = count(&|i| r.is(i, "when|if|whenever") || soon(i));
+    let whos = count(&|i| r.is(i, "who|which"));
     let twice = 1 + usize::from(tells_twice(r, mentions, hold_at));
     whens.max(whos).max(twice)
 }
@@ -301,13 +292,14 @@ pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usiz
 /// minutes`, `alert me about people. If they stay 10 minutes it's urgent`.
 fn tells_twice(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> bool {
     let tells = |i: usize, words: &str| {
-        matches!(r.slot_of(i), Slot::Verb | Slot::Wish) && one_of(words, r.any_word(i))
+        matches!(r.slot_of(i), Slot::Verb | Slot::Wish)
+            && (r.is(i, words) || r.is(i, "warning|let|remind|report|shout|flag"))
     };
-    let ends = |i: usize| one_of(".|!|?|;|\n", r.any_word(i));
+    let ends = |i: usize| r.is(i, ".|!|?|;|\n");
     mentions.iter().any(|mention| {
         let behind = mention.at.end..r.tokens.len();
-        let first = (0..mention.at.start).any(|i| tells(i, TELLS));
-        let again = |i: &usize| tells(*i, TELLS) || tells(*i, GRAVE) || ends(*i);
+        let first = (0..mention.at.start).any(|i| tells(i, NOTIFIES));
+        let again = |i: &usize| tells(*i, NOTIFIES) || tells(*i, CRITICAL) || ends(*i);
         let second = behind.clone().find(again).filter(|_| first);
         second.is_some_and(|at| {
             let acts = (at..behind.end).any(|i| r.slot_of(i) == Slot::Act);

@@ -1,8 +1,8 @@
 //! One request to watch → its [`Parts`] → one [`NewWatch`] for each camera, or what has to be
 //! known first.
 //!
-//! Owns the order in which the parts of a request are read: what is wanted of its events, where and
-//! when it looks, how many of what, and what happens.
+//! Owns the order in which the parts of a request are read: recipients and media, camera, place and
+//! times, classes, conditions.
 //!
 //! - Each phrase marks its words with its slot; what is left over then refuses the request
 //!   ([`crate::closed`]), before anything that is missing is asked for.
@@ -13,17 +13,17 @@
 
 mod acts;
 mod conditions;
+mod location;
 mod nearest;
 mod objects;
 mod parts;
-mod spot;
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Severity;
 
+pub(crate) use location::{inwards, slug, the_place};
 pub(crate) use objects::{are_only_these, labels, one_list, pick};
 pub(crate) use parts::Parts;
-pub(crate) use spot::{inwards, slug, the_place};
 
 use crate::answer::Missing;
 use crate::closed;
@@ -36,8 +36,8 @@ use crate::scene::{Camera, Scene, quoted};
 use crate::settings::{About, seconds};
 use acts::{Acts, acts, take_courtesies, wanted};
 use conditions::{bound, clauses};
+use location::{unknown_place, where_is};
 use objects::{equipment, objects, take_required};
-use spot::{unknown_place, where_is};
 
 /// Seconds of quiet after an event where a request says nothing about it.
 const DEFAULT_COOLDOWN_S: f64 = 60.0;
@@ -58,22 +58,21 @@ impl Parts {
 
     /// Reads what is wanted of the events, and whether it watches or counts.
     fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<(), Refusal> {
-        let warns = r.says(&["warn|warning|alarm|alert|alerts"]);
+        let warns = r.has(&["warn|warning|alarm|alert|alerts"]);
         let asks = self.settings.read_wishes(r)?;
-        let quiet = self.settings.quiet;
-        let usual = match warns && !quiet {
+        let usual = match warns && !self.settings.quiet {
             true => Severity::Warning,
             false => Severity::Info,
         };
         self.settings.severity.get_or_insert(usual);
         r.slot = Slot::Other;
         take_courtesies(r);
-        self.acts.people = r.says(&["head count|counts", "headcount|head-count|crowd|crowds"]);
+        self.acts.people = r.has(&["head count|counts", "headcount|head-count|crowd|crowds"]);
         r.slot = Slot::Verb;
-        let told;
-        (told, self.counted) = wanted(r);
+        let watches;
+        (watches, self.counts) = wanted(r);
         // It was asked to watch, even where another phrase took the verb.
-        self.told = told || asks || !self.counted;
+        self.reports = watches || asks || !self.counts;
         Ok(())
     }
 
@@ -96,8 +95,14 @@ impl Parts {
         r.slot = Slot::Way;
         self.ways = place::ways(r);
         r.slot = Slot::Time;
-        if !self.told {
-            take_interval(r);
+        // `every minute`
+        let interval = r.find(&["every|each <u>"]).filter(|_| !self.reports);
+        if let Some(found) = interval.filter(|found| found.value(0) < 86_400.0) {
+            r.notes.not_possible.push(format!(
+                "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
+                seconds(found.value(0))
+            ));
+            r.mark(found.at);
         }
         let hold_at = self.settings.read_times(r)?;
         r.slot = Slot::Place;
@@ -111,7 +116,7 @@ impl Parts {
     fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) {
         self.bound = bound(r);
         let required = take_required(r);
-        let waits = !required && r.says(&["when|if|whenever"]);
+        let waits = !required && r.has(&["when|if|whenever"]);
         let mentions = one_list(r, self.bound.is_some(), waits);
         self.mentions = equipment(r, mentions, required);
         let moves = !self.ways.is_empty() || self.is_line();
@@ -121,13 +126,13 @@ impl Parts {
             people: acts.people || self.acts.people,
             ..acts
         };
-        if !self.told && acts.enters && acts.leaves {
+        if !self.reports && acts.enters && acts.leaves {
             // Entering and leaving objects are counted at the place of the movement.
             (self.acts.crosses, self.acts.both_ways) = (true, true);
         }
         self.clauses = clauses(r, &self.mentions, hold_at);
         self.only = are_only_these(r, &self.mentions);
-        let usual = (0..r.tokens.len()).find_map(|i| r.lexicon.occupants(r.any_word(i)));
+        let usual = r.positions().find_map(|i| r.lexicon.occupants(r.word(i)));
         self.usual = usual.map(<[String]>::to_vec);
     }
 
@@ -137,7 +142,7 @@ impl Parts {
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<NewWatch>, Refusal> {
-        self.settings.tell(notes);
+        self.settings.move_notes(notes);
         self.refuse_contradictions(&scene.named_cameras(&self.cameras))?;
         let (model, objects) = objects(&self, scene, notes)?;
         let cameras = cameras_of(&self.cameras, scene, notes)?;
@@ -173,7 +178,7 @@ impl Parts {
                 only: self.only,
                 conditions,
                 place,
-                counts: self.counted,
+                counts: self.counts,
                 settings,
             });
         }
@@ -184,7 +189,7 @@ impl Parts {
     fn note_recipients(&self, scene: &Scene, notes: &mut Notes) {
         let settings = &self.settings;
         match scene.channels.first() {
-            _ if !self.told => {}
+            _ if !self.reports => {}
             _ if settings.quiet => notes.assume("No channel notifies: each event is kept with its picture, and published over MQTT as any other."),
             Some(one) if settings.notify.is_empty() => notes.assume(format!(
                 "Nobody was named to be told: only channels with a `min_severity` that it reaches notify. Say \"tell #{one}\" to notify one."
@@ -233,17 +238,5 @@ fn cameras_of<'s>(
             let choices = several.iter().map(|c| c.id.to_string()).collect();
             Err(Refusal::new(Missing::Camera, text).with(choices))
         }
-    }
-}
-
-/// Takes how often a number is to be sent, such as `every minute`, where it is only counted.
-fn take_interval(r: &mut Reader<'_>) {
-    let found = r.find(&["every|each <u>"]);
-    if let Some(found) = found.filter(|found| found.value(0) < 86_400.0) {
-        r.mark(found.at.clone());
-        r.notes.not_possible.push(format!(
-            "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
-            seconds(found.value(0))
-        ));
     }
 }

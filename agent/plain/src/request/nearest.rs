@@ -5,19 +5,21 @@ use watchkeeper_english::several;
 
 use super::objects::pick;
 use super::parts::Parts;
-use crate::lexicon::Stand;
+use crate::lexicon::Polarity;
 use crate::names::Mention;
 use crate::reader::Reader;
+use crate::scene::joined;
 
 impl Parts {
     /// The command line of the nearest template with the camera and the classes that were
-    /// understood, because a number or a time beside words that were not read may be another one.
-    /// None where nothing was understood, or where such a word turns it round: `people without
-    /// a helmet`.
+    /// understood. A number or a time beside unread words may be another one. None where nothing
+    /// was understood, or where such a word turns it round: `people without a helmet`.
     pub(super) fn nearest_template(&self, r: &Reader<'_>) -> Option<String> {
-        let turns = |i: usize| r.lexicon.turns(r.word(i)) || r.number(i).is_some();
-        let is_missing = self.mentions.iter().any(|m| m.stand == Stand::Missing);
-        if is_missing || (0..r.tokens.len()).any(turns) {
+        let turns = |i: usize| r.lexicon.limits(r.free_word(i)) || r.number(i).is_some();
+        let is_missing = |m: &Mention| m.polarity == Polarity::Missing;
+        let is_missing = self.mentions.iter().any(is_missing);
+        // No template is for what leaves.
+        if is_missing || self.acts.leaves || r.positions().any(turns) {
             return None;
         }
         let classes = self.classes(r);
@@ -38,23 +40,22 @@ impl Parts {
 
     /// The classes that a model here knows.
     fn classes(&self, r: &Reader<'_>) -> String {
-        let is_named = |m: &&Mention| m.stand != Stand::Excluded && !m.is_nobody();
+        let is_named = |m: &&Mention| m.polarity != Polarity::Excluded && !m.is_nobody();
         let models = &r.scene.models;
         let is_known = |m: &&Mention| models.iter().any(|model| !pick(model, m).is_empty());
         let known = self.mentions.iter().filter(is_named).filter(is_known);
-        let said: Vec<&str> = known.map(|m| m.said.as_str()).collect();
-        said.join(" or ")
+        joined(known.map(|m| &m.said), " or ")
     }
 
     fn template_name(&self) -> &'static str {
         let is_long = self.acts.stays || self.settings.hold_s.is_some();
         match self.bound {
-            _ if self.crosses() && self.told => "line-crossing",
+            _ if self.crosses() && self.reports => "line-crossing",
             _ if self.crosses() => "traffic-count",
             _ if self.is_empty() => "unattended",
             Some(CountBound::Under(_)) => "unattended",
             Some(CountBound::Over(_)) => "crowd",
-            None if !self.told => "occupancy",
+            None if !self.reports => "occupancy",
             None if is_long => "loitering",
             None if self.acts.enters => "zone-entry",
             None if self.settings.times.is_some() => "intruder",

@@ -9,7 +9,7 @@ use watchkeeper_english::several;
 
 use super::parts::Parts;
 use crate::answer::Missing;
-use crate::lexicon::{Stand, folded};
+use crate::lexicon::{Polarity, folded};
 use crate::names::{self, Mention};
 use crate::new_watch::Objects;
 use crate::reader::{Reader, Slot, one_of};
@@ -26,12 +26,12 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
     let mut kept: Vec<Mention> = Vec::new();
     let mut last: Option<usize> = None;
     for mention in names::find_classes(r) {
-        if matches!(mention.stand, Stand::Excluded | Stand::Missing) {
+        if matches!(mention.polarity, Polarity::Excluded | Polarity::Missing) {
             // `except cats and dogs`
-            if let Some(before) = kept.last().filter(|m| m.stand == mention.stand) {
+            if let Some(before) = kept.last().filter(|m| m.polarity == mention.polarity) {
                 let between = before.at.end..mention.at.start;
-                if between.clone().all(|i| one_of(LINKS, r.any_word(i))) {
-                    r.set(between, Slot::Class);
+                if between.clone().all(|i| r.is(i, LINKS)) {
+                    r.set_slot(between, Slot::Class);
                 }
             }
             kept.push(mention);
@@ -45,10 +45,10 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
             let between = end..mention.at.start;
             !between.is_empty()
                 // `vehicles, cars only`
-                && (r.any_word(mention.at.end) != "only" || r.before(mention.at.start) != ",")
-                && between.clone().any(|i| one_of(LINKS, r.any_word(i)))
+                && (r.word(mention.at.end) != "only" || r.before(mention.at.start) != ",")
+                && between.clone().any(|i| r.is(i, LINKS))
                 && between.clone().all(|i| {
-                    let word = r.any_word(i);
+                    let word = r.word(i);
                     // `horses too, not only people`
                     let is_read = r.slot_of(i) == Slot::Other;
                     is_read || one_of(LINKS, word) || (!numbered && one_of(ARTICLES, word))
@@ -58,13 +58,13 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
                 // No rule reports that both are there.
                 && (!waits
                     || kept.iter().any(Mention::is_none)
-                    || !between.clone().any(|i| r.any_word(i) == "and"))
+                    || !between.clone().any(|i| r.word(i) == "and"))
         };
         match last {
             Some(end) if !linked(end) => continue,
             Some(end) => {
                 let at = end..mention.at.start;
-                r.set(at, Slot::Class);
+                r.set_slot(at, Slot::Class);
             }
             None => {}
         }
@@ -86,14 +86,16 @@ pub(super) fn objects(
         return Err(no_model());
     };
     let mentions = &parts.mentions;
-    let is_person = |m: &Mention| m.stand == Stand::Wanted && m.labels.as_slice() == ["person"];
+    let is_person =
+        |m: &Mention| m.polarity == Polarity::Wanted && m.labels.as_slice() == ["person"];
     if parts.acts.parks && mentions.iter().any(is_person) {
         let question = "What parks is a vehicle. Say which, such as \"a car\" or \"vehicles\".";
         return Err(Refusal::meaning(question));
     }
     notes.assumed.extend(names::substitutions(mentions));
-    let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
-        mentions.iter().partition(|m| m.stand == Stand::Excluded);
+    let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) = mentions
+        .iter()
+        .partition(|m| m.polarity == Polarity::Excluded);
     if wanted.is_empty() && excluded.is_empty() {
         return unnamed(parts, scene, notes);
     }
@@ -129,13 +131,16 @@ pub(super) fn objects(
 
 /// Whether classes are said to be the only ones: `only cars`, `cars only`.
 pub(crate) fn are_only_these(r: &Reader<'_>, mentions: &[Mention]) -> bool {
-    const LITTLE: &str = "the|a|an|for|about|of|look|watch|tell|notify|alert|me|us";
     mentions.iter().any(|m| {
         let mut before = (0..m.at.start).rev();
-        let before = before.find(|i| !one_of(LITTLE, r.any_word(*i)));
-        m.stand == Stand::Wanted
-            && (before.is_some_and(|i| one_of("only|just", r.word(i)))
-                || r.any_word(m.at.end) == "only")
+        let before = before.find(|i| {
+            !r.is(
+                *i,
+                "the|a|an|for|about|of|look|watch|tell|notify|alert|me|us",
+            )
+        });
+        m.polarity == Polarity::Wanted
+            && (before.is_some_and(|i| r.is_free(i, "only|just")) || r.word(m.at.end) == "only")
     })
 }
 
@@ -190,9 +195,10 @@ fn no_model() -> Refusal {
 
 /// Refuses a word that says too little.
 pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Refusal> {
-    let is_vague =
-        |i: &usize| r.lexicon.words.vague.contains(r.word(*i)) && r.any_word(*i + 1) != "than";
-    let Some(vague) = (0..r.tokens.len()).find(is_vague) else {
+    // `fewer than 3` and `fewer people than 3` are numbers.
+    let is_number = |i: usize| r.is(i + 1, "than") || r.is(i + 2, "than");
+    let is_vague = |i: &usize| r.lexicon.words.vague.contains(r.free_word(*i)) && !is_number(*i);
+    let Some(vague) = r.positions().find(is_vague) else {
         return Ok(());
     };
     let more = r.remedy("vague").unwrap_or(
@@ -297,15 +303,15 @@ pub(super) fn take_required(r: &mut Reader<'_>) -> bool {
     required
 }
 
-/// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence,
-/// where a model has them; the words for it are used then.
+/// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence.
+/// Uses the words where a model has such classes.
 pub(super) fn equipment(
     r: &mut Reader<'_>,
     mentions: Vec<Mention>,
     required: bool,
 ) -> Vec<Mention> {
-    let missing = |m: &Mention| m.stand == Stand::Missing;
-    if !required && !r.says(&["@required"]) && !mentions.iter().any(missing) {
+    let missing = |m: &Mention| m.polarity == Polarity::Missing;
+    if !required && !r.has(&["@required"]) && !mentions.iter().any(missing) {
         return mentions;
     }
     let labels: Vec<&String> = r.scene.models.iter().flat_map(|m| &m.labels).collect();
@@ -320,7 +326,7 @@ pub(super) fn equipment(
         (!absent.is_empty()).then(|| Mention {
             said: format!("no {}", mention.said),
             labels: absent,
-            stand: Stand::Wanted,
+            polarity: Polarity::Wanted,
             ..mention.clone()
         })
     };
@@ -328,7 +334,7 @@ pub(super) fn equipment(
     if turned.is_empty() {
         // What no model sees missing stays unread.
         for mention in mentions.iter().filter(|m| required || missing(m)) {
-            r.set(mention.at.clone(), Slot::Free);
+            r.set_slot(mention.at.clone(), Slot::Free);
         }
         return mentions;
     }

@@ -16,8 +16,8 @@ use crate::settings::Settings;
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     /// Whether it has a verb of watching, or nothing says that it only counts.
-    pub(crate) told: bool,
-    pub(super) counted: bool,
+    pub(crate) reports: bool,
+    pub(super) counts: bool,
     /// Those that are named; empty: none is.
     pub(crate) cameras: Vec<SourceId>,
     pub(crate) place: Option<Where>,

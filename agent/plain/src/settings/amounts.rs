@@ -1,6 +1,6 @@
 //! The numbers of settings: a confidence, and durations by what they are for.
 //!
-//! A number is used by one phrase only, and one that is out of its range is never bent.
+//! A number is used by one phrase only, and one that is out of its range is never clamped.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::scene::quoted;
 pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
     if let Some(found) = r.find(&["@cooldown"]) {
         // `at least one alert per hour` is more, and not fewer.
-        if one_of("least|minimum|than", r.before(found.at.start)) {
+        if r.is_behind(found.at.start, "least|minimum|than") {
             return None;
         }
         r.mark(found.at.clone());
@@ -21,13 +21,13 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
     }
     // `tell me about each person`; a count is of each anyway, and `when every car` is of all.
     let of_class = || {
-        let mut words = 0..r.tokens.len();
-        let at = words.find(|i| one_of("each|every", r.word(*i)) && class_begins(r, i + 1))?;
-        let from = at - usize::from(at > 0 && one_of("about|of|for", r.word(at - 1)));
-        (!r.says(&["when|if|whenever", "@count"])).then_some(from..at + 1)
+        let mut words = r.positions();
+        let at = words.find(|i| r.is_free(*i, "each|every") && class_begins(r, i + 1))?;
+        let from = at - usize::from(at > 0 && r.is_free(at - 1, "about|of|for"));
+        (!r.has(&["when|if|whenever", "@count"])).then_some(from..at + 1)
     };
     // `on camera every one` is about cameras.
-    let is_event = |at: &Range<usize>| !one_of("camera|cameras", r.before(at.start));
+    let is_event = |at: &Range<usize>| !r.is_behind(at.start, "camera|cameras");
     let each = r.find(&["@each_one"]).map(|found| found.at);
     let at = each.filter(is_event).or_else(of_class)?;
     r.mark(at);
@@ -64,10 +64,10 @@ fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
     let start = found.at.start;
     let before = r.before_articles(start);
     // A camera may be called Till.
-    let free = before.checked_sub(1).map_or("", |i| r.word(i));
-    !one_of(LIMITS, r.any_word(start))
+    let free = before.checked_sub(1).map_or("", |i| r.free_word(i));
+    !r.is(start, LIMITS)
         && !one_of(LIMITS, free)
-        && !one_of("only|just|clip|clips|video|recording", r.before(before))
+        && !r.is_behind(before, "only|just|clip|clips|video|recording")
 }
 
 /// Seconds as a person says them.
@@ -80,8 +80,8 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
 }
 
-/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which does not
-/// count next to a shape, or without a word that suggests a confidence.
+/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`). A bare share counts
+/// only with a word that suggests a confidence, and away from a shape.
 pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Refusal> {
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
@@ -92,9 +92,9 @@ pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f6
     let Some(found) = found else {
         return Ok(None);
     };
-    let last = r.any_word(found.at.end - 1);
+    let last = r.word(found.at.end - 1);
     let is_share = one_of("%|percent", last) || last.contains('.');
-    if !is_named && (!is_share || r.says(&[SHAPES])) {
+    if !is_named && (!is_share || r.has(&[SHAPES])) {
         return Ok(None);
     }
     r.mark(found.at.clone());

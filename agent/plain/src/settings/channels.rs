@@ -13,15 +13,6 @@ use crate::lexicon::folded;
 use crate::reader::Reader;
 use crate::scene::quoted;
 
-/// Words before a channel that only say that a message is sent there.
-const IN_FRONT: &str = "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz? it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications? to|in|into|on|over|via|through|by? the|our|my?";
-
-/// Words before which only a recipient can be: `notify the boss`, `send it to security`.
-const TOLD: [&str; 2] = [
-    "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|page|sms the|our|my?",
-    "send|forward|report it|this|that|them|these to the|our|my?",
-];
-
 /// Takes the named channels, and whether the request wants any, known or not.
 pub(crate) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
     let mut meant = take_known(r);
@@ -36,35 +27,36 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
     let mut meant = Vec::new();
     for channel in &r.scene.channels {
         let name = folded(channel.as_str());
-        let spots: Vec<_> = r.spots_of(&name).collect();
-        for Range { start, end } in spots {
-            let before = start.checked_sub(1).map_or("", |i| r.word(i));
-            let (start, end) = match (before, r.word(end)) {
-                ("#" | "channel", "channel") => (start - 1, end + 1),
-                ("#" | "channel", _) => (start - 1, end),
-                (_, "channel") => (start, end + 1),
-                _ if TOLD.iter().any(|told| r.ending(told, start).is_some()) => (start, end),
-                _ => continue,
-            };
-            take(r, start, end);
-            if !meant.contains(channel) {
+        let positions: Vec<_> = r.positions_of(&name).collect();
+        for Range { start, end } in positions {
+            let is_before = start > 0 && r.is_free(start - 1, "#|channel");
+            let is_after = r.is_free(end, "channel");
+            let is_recipient = r.match_before("@before_recipient", start).is_some();
+            if is_before || is_after || is_recipient {
+                let (before, after) = (usize::from(is_before), usize::from(is_after));
+                take(r, start - before, end + after);
                 meant.push(channel.clone());
             }
         }
     }
+    meant.dedup();
     meant
 }
 
 /// Takes names after a `#` that no channel has, and notes them.
 fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
     let mut any = false;
-    for i in 0..r.tokens.len() {
-        if r.word(i) == "#" && !r.word(i + 1).is_empty() {
+    for i in r.positions() {
+        if r.free_word(i) == "#" && !r.is_taken(i + 1) {
             any = true;
             let written = r.written(i + 1..i + 2);
             take(r, i, i + 2);
-            let what = format!("There is no channel #{written}");
-            note_no_channel(r, meant, &what, &written);
+            note_no_channel(
+                r,
+                meant,
+                &format!("There is no channel #{written}"),
+                &written,
+            );
         }
     }
     any
@@ -113,6 +105,6 @@ pub(super) fn names_of(channels: &[ChannelId]) -> Vec<String> {
 
 /// Marks a channel and the words before it.
 fn take(r: &mut Reader<'_>, start: usize, end: usize) {
-    let front = r.ending(IN_FRONT, start);
+    let front = r.match_before("@before_channel", start);
     r.mark(front.map_or(start, |front| front.at.start)..end);
 }

@@ -7,13 +7,13 @@ use crate::reader::Reader;
 use crate::refusal::Refusal;
 
 /// Words for an event that is graver than another.
-pub(crate) const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
+pub(crate) const CRITICAL: &str = "critical|critically|urgent|urgently|emergency";
 
 /// Whether the events are critical; the words for it are used then.
 pub(super) fn is_critical(r: &mut Reader<'_>) -> bool {
     // An emergency exit is a place.
-    let places = r.spots("emergency exit|exits|entrance|door|doors");
-    r.hiding(places, |r| r.take_all(&[GRAVE]))
+    let places = r.find_all("emergency exit|exits|entrance|door|doors");
+    r.with_hidden(places, |r| r.take_all(&[CRITICAL]))
 }
 
 /// Reads the clip that is asked for.

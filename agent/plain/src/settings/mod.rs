@@ -20,7 +20,7 @@ pub(crate) use amounts::seconds;
 use amounts::{confidence, cooldown, hold, hourly_cap};
 pub(crate) use channels::channels;
 use channels::names_of;
-pub(crate) use kept::GRAVE;
+pub(crate) use kept::CRITICAL;
 use kept::clip;
 
 const QUIET_AND_URGENT: &str = "You want no notifications, but an urgent event always notifies. Say the whole request without one of the two.";
@@ -120,7 +120,7 @@ impl Settings {
     }
 
     /// Moves the notes on what is set to those of the answer.
-    pub(crate) fn tell(&mut self, notes: &mut Notes) {
+    pub(crate) fn move_notes(&mut self, notes: &mut Notes) {
         let of = std::mem::take(&mut self.notes);
         of.into_values().for_each(|of| notes.extend(of));
     }
@@ -170,11 +170,8 @@ impl Settings {
     /// Describes what is set.
     pub(crate) fn describe(&self) -> Vec<String> {
         let is_urgent = self.severity == Some(Severity::Critical);
-        let ignored = if is_urgent {
-            ", which urgent events ignore"
-        } else {
-            ""
-        };
+        const IGNORED: &str = ", which urgent events ignore";
+        let ignored = if is_urgent { IGNORED } else { "" };
         let quiet = |s| match s {
             0.0 => "with an event for each one".to_owned(),
             s => format!("with a cool-down of {}{ignored}", seconds(s)),

@@ -19,8 +19,8 @@ fn what_shall_be_different_is_answered_by_what_it_names() {
     );
 }
 
-/// A gate that has the watch `people` and the zone `bench`, watched by a watch of that name, and a
-/// yard that has a lawn where motion is watched, and no people are told.
+/// A gate with the watch `people` and the zone `bench`, watched by a watch of that name. The yard
+/// has a lawn where only motion is watched.
 fn site() -> Scene {
     let mut scene = scene();
     scene.models.push(Model {
@@ -151,7 +151,7 @@ fn a_place_called_like_a_watch_is_that_place_on_its_camera() {
 }
 
 #[test]
-fn the_place_with_the_name_of_a_class_is_that_place_in_a_question() {
+fn place_with_a_class_name_is_that_place_in_a_question() {
     let mut scene = site();
     scene.models[0].labels.push("bench".to_owned());
     for text in [
@@ -224,7 +224,7 @@ fn a_moment_ago_is_no_span_until_now() {
 }
 
 #[test]
-fn what_is_at_a_place_now_is_told_by_a_watch_that_tells_it_there() {
+fn present_objects_at_a_place_come_from_a_watch_of_that_place() {
     let scene = site();
     for text in [
         "how many people are at the bench now",
@@ -246,7 +246,7 @@ fn what_is_at_a_place_now_is_told_by_a_watch_that_tells_it_there() {
 }
 
 #[test]
-fn a_day_with_a_beginning_or_an_end_is_not_taken_as_that_day_alone() {
+fn day_with_since_or_until_is_not_that_day_alone() {
     let scene = site();
     let request = "tell me when a person enters the left half on camera gate";
     for days in [

@@ -164,7 +164,7 @@ fn what_is_left_as_it_is_is_neither_ended_nor_started() {
         "Turn off the gate camera and leave the others running.",
     ] {
         let changes = proposal_in(text, &scene).changes;
-        let [change @ (Change::Stop(_) | Change::Pause { .. })] = changes.as_slice() else {
+        let [change @ (Change::Delete(_) | Change::Pause { .. })] = changes.as_slice() else {
             panic!("{text}: {changes:?}");
         };
         assert_eq!(*change.pipeline(), scene.pipelines[0].spec.id, "{text}");
@@ -223,7 +223,7 @@ fn a_class_that_is_added_gets_no_hours_of_its_own() {
 }
 
 #[test]
-fn a_setting_is_not_made_for_some_hours_by_sleeping_at_the_others() {
+fn setting_for_some_hours_of_a_watch_is_refused() {
     let scene = two_watches();
     for text in [
         "Set the gate watch cooldown to 10 minutes on workdays.",
@@ -344,7 +344,7 @@ fn looked_back(text: &str) -> (EventsWanted, String) {
 }
 
 #[test]
-fn a_question_about_the_past_looks_at_no_time_to_come_and_says_which() {
+fn question_about_the_past_ends_now_and_names_its_time() {
     // It is Saturday, 21:10.
     for (text, wanted) in [
         (
@@ -387,7 +387,7 @@ fn a_question_about_the_past_looks_at_no_time_to_come_and_says_which() {
 }
 
 #[test]
-fn an_evening_is_the_same_in_a_question_and_in_a_rule_and_ends_with_its_day() {
+fn evening_has_the_same_hours_in_a_question_and_a_rule() {
     let (_, said) = looked_back("How many people yesterday evening?");
     let evening = "from Friday 27 March 18:00 until Saturday 28 March 00:00.";
     assert!(said.contains(evening), "{said}");

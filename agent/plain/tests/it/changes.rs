@@ -1,5 +1,6 @@
 //! A change of what runs: done as it was said, or not offered.
 
+use serde_json::json;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, CountBound, Schedule, Weekday};
@@ -78,7 +79,7 @@ fn a_change_of_a_watch_with_an_end_says_its_time_starts_again() {
 }
 
 #[test]
-fn classes_that_are_left_out_are_left_out_whatever_the_word_for_it() {
+fn each_word_for_leaving_out_removes_the_class() {
     for leaves_out in [
         "so that it ignores motorcycles",
         "to exclude motorcycles",
@@ -102,7 +103,7 @@ fn classes_that_are_left_out_are_left_out_whatever_the_word_for_it() {
 }
 
 #[test]
-fn a_cool_down_is_no_time_to_stay_wherever_the_name_of_the_watch_stands() {
+fn cool_down_is_no_stay_wherever_the_watch_is_named() {
     for text in [
         "set the cool-down of hall-somebody-stays to 5 minutes",
         "change the cooldown of hall-somebody-stays to 5 minutes",
@@ -156,7 +157,7 @@ fn a_share_is_a_confidence_only_where_it_can_be_one() {
 }
 
 #[test]
-fn a_change_of_which_a_word_is_not_understood_is_not_offered_and_names_it() {
+fn change_with_an_unread_word_is_refused_with_the_word() {
     for (text, word) in [
         (
             "change yard-person-crosses to the vertical line at 30%",
@@ -207,7 +208,7 @@ fn a_time_for_a_watch_that_waits_for_none_is_not_offered() {
 }
 
 #[test]
-fn of_a_camera_with_several_watches_only_these_are_asked_about_and_the_answer_is_taken() {
+fn question_which_watch_names_those_of_the_camera_only() {
     let scene = site();
     let asked = question_in("raise the confidence of the yard watch to 50%", &scene);
     assert_eq!(asked.choices, ["yard-person-crosses", "yard-traffic"]);
@@ -240,8 +241,59 @@ fn what_people_say_to_a_watch_every_day_changes_it() {
         "adjust the hall watch: trucks only",
         "update the hall watch, please, to thirty seconds",
         "make the hall watch wait a minute",
+        "tell me about dogs as well on the hall watch",
+        "let me know about dogs on the hall watch too",
     ] {
         changed(text);
+    }
+    let added = changed("tell me about dogs too in the hall watch");
+    assert_eq!(classes(&added), ["person", "dog"]);
+    for text in [
+        "at the hall watch please for dogs",
+        "dogs at the hall watch too",
+    ] {
+        let proposal = proposal_in(text, &site());
+        assert!(matches!(proposal.changes[0], Change::Deploy(_)), "{text}");
+    }
+}
+
+#[test]
+fn only_detection_step_of_a_workflow_is_changed() {
+    let segments = json!({"type": "roboflow_core/roboflow_instance_segmentation_model@v2",
+        "name": "masks", "images": "$inputs.image", "model_id": "yolox-nano"});
+    let mut site = site();
+    let traffic = &mut site.pipelines[1].spec.workflow["steps"];
+    traffic.as_array_mut().unwrap().push(segments.clone());
+    let text = "change yard-traffic to only cars";
+    let refused = question_in(text, &site).text;
+    assert!(refused.contains("several detection steps"), "{refused}");
+    site.pipelines[1].spec.workflow["steps"][0] = segments;
+    site.pipelines[1].spec.workflow["steps"]
+        .as_array_mut()
+        .unwrap()
+        .pop();
+    let changed = specs(&proposal_in(text, &site)).remove(0);
+    assert_eq!(classes(&changed), ["car"]);
+}
+
+#[test]
+fn refused_change_names_the_watch_and_its_values() {
+    for (text, reason) in [
+        (
+            "lower the confidence of yard-traffic to 80%",
+            "80 % is not less than the present 10 % of yard-traffic",
+        ),
+        (
+            "shorten the duration of hall-somebody-stays to 1 minute",
+            "1 minute is not less than the present 20 seconds of hall-somebody-stays",
+        ),
+        (
+            "set the duration of yard-traffic to 30 seconds",
+            "yard-traffic has no rule that waits for a time",
+        ),
+    ] {
+        let refused = question_in(text, &site()).text;
+        assert!(refused.contains(reason), "{text}: {refused}");
     }
 }
 
@@ -265,7 +317,7 @@ fn schedule(days: &[Weekday], from: &str, to: &str) -> Vec<Option<Schedule>> {
 }
 
 #[test]
-fn days_alone_keep_the_hours_of_a_watch_and_hours_alone_its_days() {
+fn change_of_days_keeps_hours_and_of_hours_keeps_days() {
     let at_night = "tell me about cars on camera yard between 22:00 and 6:00";
     let (now, said) = rescheduled(at_night, "set yard-traffic to weekends only");
     let weekend = [Weekday::Sat, Weekday::Sun];

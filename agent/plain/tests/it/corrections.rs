@@ -44,7 +44,7 @@ fn a_time_takes_the_place_of_the_time_that_was_proposed() {
 }
 
 #[test]
-fn classes_take_the_place_of_the_classes_that_were_proposed_or_are_added() {
+fn corrected_classes_replace_the_proposed_ones_or_are_added() {
     let classes = |correction: &str| {
         specs(&proposed(WAITS, &[correction])).remove(0).workflow["steps"][0]["class_filter"]
             .clone()
@@ -55,7 +55,7 @@ fn classes_take_the_place_of_the_classes_that_were_proposed_or_are_added() {
 }
 
 #[test]
-fn whatever_else_was_said_stays_and_corrections_follow_each_other() {
+fn corrections_add_up_and_keep_the_rest_of_the_request() {
     let text =
         "Warn me when there are more than 3 people on camera gate at night, at most once an hour";
     let corrections = ["only on weekdays", "and keep a clip of 10 seconds"];
@@ -344,7 +344,7 @@ fn the_camera_is_corrected_where_a_place_was_said() {
 }
 
 #[test]
-fn what_a_watch_takes_the_place_of_is_found_after_the_corrections() {
+fn replaced_watch_is_looked_up_after_the_corrections() {
     let scene = with_pipelines(&["gate", "yard"]);
     let paused = |corrections: &[&str]| {
         let text = "only tell me about cars on camera gate";
@@ -450,7 +450,7 @@ fn severity_and_end_are_corrected() {
 }
 
 #[test]
-fn a_no_before_other_classes_turns_down_those_that_were_proposed() {
+fn no_before_other_classes_rejects_the_proposed_ones() {
     let text = "tell me about people on camera gate";
     for correction in ["no for cars", "no the cars", "no, for cars"] {
         let proposal = proposed(text, &[correction]);

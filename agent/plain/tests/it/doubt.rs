@@ -283,7 +283,7 @@ fn a_channel_and_no_notification_contradict_each_other() {
 }
 
 #[test]
-fn somebody_on_the_phone_is_in_the_picture_and_no_channel_is_named() {
+fn somebody_on_the_phone_names_no_channel() {
     let mut scene = scene();
     scene.channels.truncate(1);
     for text in [
@@ -300,7 +300,7 @@ fn somebody_on_the_phone_is_in_the_picture_and_no_channel_is_named() {
 }
 
 #[test]
-fn a_class_that_is_narrowed_behind_a_comma_is_not_offered_with_the_wider_one() {
+fn class_narrowed_after_a_comma_is_not_offered_wider() {
     let text = refused("tell me about vehicles, cars only on camera gate");
     assert!(text.contains("cars"), "{text}");
     let both = deployed("tell me about cars and trucks only on camera gate");

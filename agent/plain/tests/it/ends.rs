@@ -50,7 +50,7 @@ fn refused(text: &str, scene: &Scene) -> String {
 }
 
 #[test]
-fn an_end_or_a_stop_in_the_sentence_of_a_watch_is_refused_and_quoted() {
+fn end_or_stop_inside_a_request_is_refused_and_quoted() {
     for text in [
         "watch the left half of the gate camera for people and stop after 10 minutes",
         "tell me when a person is on camera gate for the next hour, then stop",
@@ -217,7 +217,7 @@ fn a_verb_of_deleting_is_the_one_that_leads() {
         let mut scene = site();
         scene.pipelines[1].name = "bin".to_owned();
         let changes = proposal_in(text, &scene).changes;
-        let stops = matches!(&changes[..], [Change::Stop(_)]);
+        let stops = matches!(&changes[..], [Change::Delete(_)]);
         assert_eq!(stops, deletes, "{text}: {changes:#?}");
     }
 }

@@ -34,7 +34,7 @@ fn refusal(text: &str, scene: &Scene) -> String {
 }
 
 #[test]
-fn a_place_that_is_drawn_on_one_camera_lies_nowhere_on_the_others() {
+fn place_drawn_on_one_camera_only_is_refused_for_all() {
     let mut scene = bench();
     let text = "tell me when something enters the bench on all cameras";
     let refused = refusal(text, &scene);
@@ -59,7 +59,7 @@ fn a_place_that_is_drawn_on_one_camera_lies_nowhere_on_the_others() {
 }
 
 #[test]
-fn what_is_free_or_occupied_is_said_of_anything_where_the_model_tells_no_classes_apart() {
+fn without_classes_free_and_occupied_are_about_anything() {
     for (text, said) in [
         ("tell me when the bench is free again", "when nothing is in"),
         (
@@ -90,7 +90,7 @@ fn understood(text: &str, scene: &Scene) -> String {
 }
 
 #[test]
-fn the_words_that_the_box_has_for_anything_are_understood_where_they_are_said() {
+fn words_for_anything_are_read_in_counts_and_states() {
     for (text, said) in [
         (
             "tell me when more than 3 things are on camera gate",
@@ -217,7 +217,7 @@ fn hours_of_every_day_are_a_span_and_no_report() {
 }
 
 #[test]
-fn a_place_with_the_name_of_a_class_is_meant_behind_a_word_for_where() {
+fn place_with_a_class_name_is_read_after_a_preposition() {
     let mut scene = scene();
     draw(&mut scene, "dock", [0.1, 0.1], [0.3, 0.4]);
     let text = "tell me when a person stays on the bench for 4 seconds";

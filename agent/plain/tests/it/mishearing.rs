@@ -118,7 +118,7 @@ fn hours_are_read_as_people_say_them() {
 }
 
 #[test]
-fn a_half_of_the_day_that_one_end_says_is_that_of_the_other_too_and_told() {
+fn am_or_pm_at_one_end_counts_for_both_and_is_noted() {
     for (said, wanted) in [
         ("from 6 to 8 pm", " 18:00-20:00"),
         ("between 6 and 8 pm", " 18:00-20:00"),
@@ -144,7 +144,7 @@ fn a_half_of_the_day_that_one_end_says_is_that_of_the_other_too_and_told() {
 }
 
 #[test]
-fn shares_of_a_time_are_read_or_keep_the_request_from_being_offered() {
+fn share_of_a_time_is_read_or_refuses_the_request() {
     let held = |text: &str| match deployed(text).rules.unwrap()[0].when {
         Condition::Stays { for_s, .. } => for_s,
         ref other => panic!("{text}: {other:?}"),
@@ -441,7 +441,7 @@ fn a_change_may_name_a_channel_and_keeps_those_that_there_are() {
 fn what_stays_as_it_is_may_be_said() {
     let scene = with_stays();
     let id = scene.pipelines[0].spec.id.clone();
-    let ends = [Change::Stop(id.clone())];
+    let ends = [Change::Delete(id.clone())];
     for text in ["Delete all but the dock", "Delete all watches on gate"] {
         assert_eq!(proposal_in(text, &scene).changes, ends, "{text}");
     }
@@ -475,7 +475,7 @@ fn what_stays_as_it_is_may_be_said() {
 }
 
 #[test]
-fn something_that_happens_and_cannot_be_watched_is_not_taken_for_being_seen() {
+fn unwatchable_happening_is_not_taken_as_being_seen() {
     for (text, word) in [
         (
             "Alert me when somebody falls down on camera gate",

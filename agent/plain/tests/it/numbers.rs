@@ -54,7 +54,7 @@ fn events(text: &str) -> (EventsWanted, String) {
 }
 
 #[test]
-fn a_number_of_crossings_is_one_of_crossings_of_that_class_on_that_camera() {
+fn number_of_crossings_is_per_class_and_camera() {
     for text in [
         "how many people crossed the line in the yard since 8:40",
         "how many people crossed in the yard today?",

@@ -322,7 +322,7 @@ fn what_parks_is_a_vehicle_even_if_somebody_parks() {
 }
 
 #[test]
-fn a_watch_that_there_is_is_changed_put_on_hold_and_set_back_on_in_many_words() {
+fn watch_is_changed_paused_and_resumed_in_many_wordings() {
     let scene = with_pipelines(&["gate", "yard"]);
     let gate = scene.pipelines[0].spec.id.clone();
     for (text, kind) in [
@@ -349,7 +349,7 @@ fn a_watch_that_there_is_is_changed_put_on_hold_and_set_back_on_in_many_words() 
         let found = match change {
             Change::Deploy(_) => "deploy",
             Change::Replace(_) => "change",
-            Change::Stop(_) => "stop",
+            Change::Delete(_) => "stop",
             Change::Pause { .. } => "pause",
             Change::Resume(_) => "resume",
         };
@@ -422,7 +422,7 @@ fn end_of_a_watch_is_a_time_from_now() {
 }
 
 #[test]
-fn a_day_of_the_past_is_the_last_one_of_its_name_and_may_be_today() {
+fn past_weekday_is_the_last_one_and_may_be_today() {
     // It is Saturday, 28 March.
     for (text, from) in [
         ("what happened on saturday", "Saturday 28 March"),

@@ -179,6 +179,10 @@ fn refusal_names_the_remedy_for_the_word_that_was_not_read() {
             "at least 3",
         ),
         (
+            "tell me when there are fewer sheep than 12 on camera gate",
+            "fewer than 3",
+        ),
+        (
             "tell me when a car comes on camera gate tonight",
             "every day",
         ),

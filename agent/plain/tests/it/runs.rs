@@ -151,7 +151,7 @@ fn walker(from: [f64; 2], to: [f64; 2], t: [f64; 2]) -> Actor {
 }
 
 #[test]
-fn a_crossing_is_told_in_the_direction_that_was_said_and_in_no_other() {
+fn crossing_is_reported_only_in_the_requested_direction() {
     for (line, way, back) in [
         (
             "vertical line at 50%",

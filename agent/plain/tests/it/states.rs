@@ -367,7 +367,7 @@ fn the_longest_name_of_a_watch_is_meant() {
 }
 
 #[test]
-fn what_is_joined_to_a_day_that_is_left_out_is_no_day_that_stays() {
+fn day_joined_to_an_excluded_day_is_excluded_too() {
     for text in [
         "the gate alarm should not run on weekends and mondays",
         "the gate alarm should not run on mondays and weekends",

@@ -93,7 +93,7 @@ pub(crate) fn proposal(text: &str) -> Proposal {
 pub(crate) fn specs(proposal: &Proposal) -> Vec<PipelineSpec> {
     let of = |change: &Change| match change {
         Change::Deploy(spec) | Change::Replace(spec) => Some((**spec).clone()),
-        Change::Stop(_) | Change::Pause { .. } | Change::Resume(_) => None,
+        Change::Delete(_) | Change::Pause { .. } | Change::Resume(_) => None,
     };
     proposal.changes.iter().filter_map(of).collect()
 }

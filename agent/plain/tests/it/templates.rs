@@ -89,6 +89,7 @@ fn beside_a_word_that_turns_it_round_no_template_is_nearest() {
         "tell me when zero people are on camera gate for an hour",
         "tell me about people on camera gate unless it rains",
         "tell me when someone other than me is at the gate",
+        "tell me when all the cars have left camera gate",
         "tell me when not a single person is on camera gate for 10 minutes",
         "tell me when there isn't a car on camera gate for 5 minutes",
     ] {

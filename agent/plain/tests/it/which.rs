@@ -232,7 +232,7 @@ fn a_stop_has_no_end_and_a_pause_only_one_that_is_a_time() {
 }
 
 #[test]
-fn one_of_several_all_of_them_and_one_after_another_are_not_offered() {
+fn one_of_several_all_and_one_after_another_are_refused() {
     for text in [
         "stop the first yard watch",
         "pause a few of the yard watches",
@@ -297,7 +297,7 @@ proptest! {
 }
 
 #[test]
-fn another_time_than_one_for_which_something_goes_on_is_not_taken_for_one() {
+fn time_other_than_a_duration_is_not_taken_as_one() {
     for text in [
         "tell me when a person leaves the hall within 10 seconds",
         "alert me within a second when a person enters the hall",
@@ -353,7 +353,7 @@ fn another_time_than_one_for_which_something_goes_on_is_not_taken_for_one() {
 }
 
 #[test]
-fn to_leave_and_to_cross_take_no_time_and_that_nobody_does_is_no_event() {
+fn duration_or_absence_of_leaving_and_crossing_is_refused() {
     for text in [
         "tell me when a person leaves the hall for more than 5 minutes",
         "tell me when a person exits the hall for an hour",

@@ -20,8 +20,8 @@ const MAX_GROWTH: f32 = 1.15;
 const MAX_GAP: f32 = 0.1;
 /// Seconds for which an unseen moving object is kept.
 const KEEP_UNSEEN_S: f32 = 0.5;
-/// Overlap (intersection over union) with the first box below which an object has moved or entered,
-/// and below which it has left its first place, as uncovered background never does.
+/// Overlap (intersection over union) with the first box. Below the first value an object has moved
+/// or entered, below the second it has left its first place. Uncovered background never leaves it.
 const MAX_START_OVERLAP: f32 = 0.6;
 const MAX_HOME_OVERLAP: f32 = 0.2;
 /// Distance from the first place, as a share of an object's side and in cells, that exceeds the
@@ -30,8 +30,8 @@ const MIN_TRAVEL: f32 = 0.2;
 const MIN_TRAVEL_CELLS: f32 = 3.0;
 /// Distance from the first place as a share of the path: a swaying object returns.
 const MIN_STRAIGHTNESS: f32 = 0.5;
-/// Frames in which an object must be seen before it is reported; or seconds from the first to the
-/// last, which two frames take at 13 frames a second or fewer.
+/// Frames in which an object must be seen before it is reported, or seconds from the first to the
+/// last. Two frames take as long at 13 frames a second or fewer.
 const MIN_HITS: u32 = 3;
 const MIN_AGE_S: f32 = 0.075;
 /// Gains of an alpha-beta filter (Kalata, 1984) for position and velocity.
@@ -283,7 +283,7 @@ impl Objects {
         }
     }
 
-    /// Shares a blob among several moving objects: each keeps its predicted size and place, and
+    /// Shares a blob among several moving objects. Each keeps its predicted size and place, and
     /// takes from the blob only the edges that are its own.
     fn share(&mut self, index: usize, blob: &Edges) {
         let mut extreme = [f32::MAX, f32::MAX, f32::MIN, f32::MIN];

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn calibration_changes_the_verdict_of_an_event_and_makes_or_drops_none() {
+    fn calibration_changes_verdicts_and_keeps_all_events() {
         let gates = Gates::default();
         let with = |offset: f64| {
             let calibration = by_answers(offset);

@@ -17,7 +17,7 @@
 //! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
 //!
 //! An established track of the motion detector (class `motion`, score about 0.5, seen for two
-//! seconds, steady) reaches about 0.88 and is recorded without a second opinion. One seen for three
+//! seconds, steady) reaches about 0.88. It is recorded without a second opinion. One seen for three
 //! frames reaches about 0.69 and is escalated.
 //!
 //! - A confidence is in `0.0..=1.0`, whatever numbers it is computed from.

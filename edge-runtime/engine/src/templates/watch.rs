@@ -16,7 +16,7 @@ use super::shape::{COUNT_PREFIX, InterestRegion, NamedLine, NamedZone};
 /// Selector of the tracker's output.
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
 /// Default minimum score of a detection: the lower bound of ByteTrack's second association (Zhang
-/// et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
+/// et al., ECCV 2022, section 3). It keeps tracks alive through weak detections.
 pub const CONFIDENCE: f64 = 0.1;
 /// The motion detector, whose scores measure contrast and persistence instead of likeness.
 pub const MOTION: &str = "motion";

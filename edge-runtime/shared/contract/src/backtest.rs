@@ -46,9 +46,9 @@ pub struct BacktestReport {
     pub events: Vec<BacktestEvent>,
     /// Earlier events, left out.
     pub more_events: u64,
-    /// Up to six of the events in one JPEG, in base64: each on the nearest picture of the history,
-    /// at most 10 s away, with its bounding box up to 1 s away. Absent where `pictures` was not
-    /// asked for, or there are none.
+    /// Up to six of the events in one JPEG, in base64. Each is on the nearest picture of the
+    /// history, at most 10 s away, with its bounding box up to 1 s away. Absent where `pictures`
+    /// was not asked for, or there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strip: Option<String>,
     /// Settings that have no effect as meant.

@@ -31,8 +31,8 @@ pub const MAX_READING_CHARS: usize = 200;
 
 /// One record of the journal.
 ///
-/// All records of an event have the same id: one `new`, any number of `update`, one `end`, one
-/// `clip` where `new` announces a clip, and one `assessed` for each assessment.
+/// All records of an event have the same id: one `new`, any number of `update` and one `end`. There
+/// is one `clip` where `new` announces a clip, and one `assessed` for each assessment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// Version of the record's schema.

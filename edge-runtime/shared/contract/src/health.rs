@@ -31,9 +31,9 @@ pub struct Health {
     pub state: HealthState,
     /// One sentence for each problem.
     pub reasons: Vec<String>,
-    /// One sentence for each fact that is not a problem but may surprise: every pipeline is paused
-    /// or stopped, or the configuration file was changed after the start. A runtime that is older
-    /// than this field does not send it.
+    /// One sentence for each fact that is not a problem but may surprise. Examples: every pipeline
+    /// is paused or stopped; the configuration file was changed after the start. A runtime that is
+    /// older than this field does not send it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Version of the runtime.

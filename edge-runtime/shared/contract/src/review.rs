@@ -64,7 +64,7 @@ pub struct ReviewQueue {
     /// All waiting events; the list may be shorter.
     pub waiting: u64,
     /// Events that left without an answer, because more than 1,000 waited or the journal deleted
-    /// them; among the records that the journal had when the runtime started, and since.
+    /// them. Counted among the records that the journal had when the runtime started, and since.
     pub given_up: u64,
     pub reviews: Vec<Review>,
 }
@@ -85,7 +85,7 @@ pub struct RuleAnswers {
     pub rule: String,
     /// The latest answers, at most 500, in the order of their events.
     pub answers: Vec<RuleAnswer>,
-    /// How the answers change the confidence of the rule's events; absent with fewer than five
+    /// How the answers change the confidence of the rule's events. Absent with fewer than five
     /// answers of a kind, and where the rule has `calibrate = false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,

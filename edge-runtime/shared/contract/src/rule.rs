@@ -136,9 +136,9 @@ pub fn is_set_name(name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecideSpec {
-    /// Sources in the order in which they are asked: `box`, `code`, `text`, `model`, `person`, the
-    /// name of a look-up (`[agent.lookups.NAME]` of the configuration), or `reference NAME,NAME`:
-    /// sets of reference pictures. At most 12.
+    /// Sources in the order in which they are asked; at most 12. One is `box`, `code`, `text`,
+    /// `model`, `person` or the name of a look-up (`[agent.lookups.NAME]` of the configuration).
+    /// `reference NAME,NAME` names sets of reference pictures.
     pub chain: Vec<String>,
     /// Gate at which later sources are not asked. Default `record`.
     #[serde(default, skip_serializing_if = "StopAt::is_default")]
@@ -149,8 +149,9 @@ pub struct DecideSpec {
     /// Selector of text for the source `text`: a text, or detections whose class is their text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Weights of sources, more than 0 and at most 10, where they differ from the defaults: 0.45
-    /// for a code and the first look-up, 0.25 for later look-ups, 0.20 for all others.
+    /// Weights of sources, more than 0 and at most 10, where they differ from the defaults.
+    /// Defaults: 0.45 for a code and the first look-up, 0.25 for later look-ups, 0.20 for all
+    /// others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, f64>,
 }

@@ -323,7 +323,8 @@ pub struct SourceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_fps: Option<f64>,
     /// Set where the specification overrides a section of the configuration file, and where a
-    /// recording or folder is incomplete: it ends before its length, or pictures can't be decoded.
+    /// recording or folder is incomplete. Such a source ends before its length, or has pictures
+    /// that can't be decoded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Its privacy mask, which only the configuration file sets; absent: none.

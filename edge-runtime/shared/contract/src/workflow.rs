@@ -167,9 +167,10 @@ pub struct DryRun {
     /// were recorded. A clip of another source is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<String>,
-    /// Absolute path of a video file, a picture or a folder of pictures to process instead, below a
-    /// folder of `runtime.dry_run_roots`, also after its symbolic links. Its pictures need the
-    /// shape of those of the source, are scaled to them, and get the privacy mask of the source.
+    /// Absolute path of a video file, a picture or a folder of pictures to process instead. It is
+    /// below a folder of `runtime.dry_run_roots`, also after its symbolic links. Its pictures need
+    /// the shape of those of the source, are scaled to them, and get the privacy mask of the
+    /// source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }
@@ -189,11 +190,11 @@ pub struct DryRunReport {
     /// Counts. `events` is the sum of the events below and those left out.
     pub results: PipelineResults,
     /// Processor time of all other threads meanwhile, in seconds: decoding. 0 where another
-    /// pipeline takes the frames of this source anyway; absent if pipelines ran only on other
+    /// pipeline takes the frames of this source anyway. Absent if pipelines ran only on other
     /// sources, or only the one that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_s: Option<f64>,
-    /// Frames a second that it would have looked at if it had kept up with its source: more than it
+    /// Frames a second that it would have looked at if it had kept up with its source. More than it
     /// did where the network or the processor was too slow. 0 where it is not known.
     #[serde(default)]
     pub wanted_fps: f64,

@@ -13,7 +13,7 @@
 //! - Nothing is acknowledged before it is on disk: a waiting store keeps no write in memory.
 //! - A full or read-only disk is waited for. Any other error of opening is returned at once.
 //! - Records are the same before and after the change to open, or the store refuses everything
-//!   until the process starts again: its readers would know an old state. They differ after a
+//!   until the process starts again. Its readers would know an old state. They differ after a
 //!   repair, or after another process wrote where no lock file kept it out.
 //! - The folder's lock is kept over all attempts.
 //! - No reader sees the files while an attempt changes them. Verifying changes none that it reads.

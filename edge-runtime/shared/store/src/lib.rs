@@ -1,7 +1,7 @@
 //! Durable records behind one small trait.
 //!
 //! Owns the base of the runtime's journal and the agent's outbox: ordered keyspaces of checksummed
-//! records, in which an acknowledged write survives a killed process and a power cut.
+//! records. An acknowledged write survives a killed process and a power cut.
 //!
 //! - When [`Store::commit`] (or [`Store::sync`]) has returned `Ok`, everything written before is on
 //!   stable storage.

@@ -12,7 +12,7 @@
 //! - An id is a ULID and its folder follows from its time, so no id names a file outside.
 //! - Ids grow in the order of storing, over restarts and clock jumps. Their time is not that of the
 //!   picture, which the event has.
-//! - All files together stay within the limit and don't grow on a nearly full disk; files are
+//! - All files together stay within the limit and don't grow on a nearly full disk. Files are
 //!   deleted in the order of [`RetentionRank::deletion_order`], which the journal has too. A file
 //!   that can't be deleted is tried again after [`RETRY_STUCK`], not with each deletion.
 //! - A clip begins and grows only while the disk has more than its minimum free, and takes no more

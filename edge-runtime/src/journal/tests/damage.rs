@@ -259,7 +259,7 @@ fn loss_says_at_most_where_the_last_number_is_unknown() {
 }
 
 #[test]
-fn lost_last_batches_are_named_and_the_chain_continues_after_them() {
+fn lost_last_batches_are_named_and_the_chain_continues() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
     let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());

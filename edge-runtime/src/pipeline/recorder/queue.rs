@@ -35,7 +35,8 @@ const MAX_WITH_PICTURES: usize = 16;
 pub const MAX_BOX_EVENTS: usize = 1024;
 
 /// Maximum number of events of the runtime that are remembered until their end, of those with a
-/// `new` and of those without; more than sources and pipelines. The oldest is forgotten first.
+/// `new` and of those without. It is more than sources and pipelines. The oldest is forgotten
+/// first.
 const MAX_OPEN: usize = MAX_BOX_EVENTS / 2;
 
 /// Limit of the bytes of all pictures in the queue. One event may exceed it.

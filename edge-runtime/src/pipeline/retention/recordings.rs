@@ -28,15 +28,15 @@ use crate::media::video::is_extension;
 /// Frames between two checks of the part's size and the disk; a few seconds of video.
 const CHECK_EVERY: u32 = 64;
 
-/// Pause before the next part after a failure; doubles with each failure without a complete part
+/// Pause before the next part after a failure. It doubles with each failure without a complete part
 /// between, because the thread of a pipeline waits for an encoder that hangs.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Longest pause before the next part.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
-/// Parts being written share `1 / SHARE` of the size limit, so that deleting the oldest keeps most;
-/// each lasts at most that share of the age limit.
+/// Parts being written share `1 / SHARE` of the size limit, so that deleting the oldest keeps most.
+/// Each lasts at most that share of the age limit.
 const SHARE: u32 = 4;
 
 /// Limits of the annotated videos.
@@ -248,9 +248,9 @@ fn plausible(at: SystemTime) -> Option<SystemTime> {
     watchkeeper_board::clock::is_plausible(seconds).then_some(at)
 }
 
-/// The parts to delete, of parts in order of their numbers: those over the age limit, then the
-/// oldest until the rest is within the size limit. An implausible clock, now or when the part was
-/// written, makes no part too old; such a part counts as old as the next one.
+/// The parts to delete, of parts in order of their numbers. They are those over the age limit, then
+/// the oldest until the rest is within the size limit. An implausible clock, now or when the part
+/// was written, makes no part too old; such a part counts as old as the next one.
 fn over_limits(parts: &[Part], limits: Limits, now: Option<SystemTime>) -> Vec<&Part> {
     let mut next = now;
     let mut old: Vec<bool> = Vec::with_capacity(parts.len());

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pipeline_that_takes_no_frames_still_wants_those_of_its_camera() {
+    fn pipeline_without_frames_still_wants_those_of_its_camera() {
         let (meter, now) = measured(1);
         let later = now + Duration::from_secs(60);
         let rate = |grant, offered| meter.rate(&spec(json!({})), grant, offered, later);

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn track_far_from_the_lost_one_or_of_another_size_is_another_object() {
+    fn distant_or_differently_sized_track_is_another_object() {
         let far = at(2, 100.0);
         let small = (3, BBox::new(15.0, 130.0, 25.0, 150.0));
         for new in [far, small] {

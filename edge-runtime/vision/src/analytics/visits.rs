@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_seen_at_every_look_makes_one_visit_however_rare_the_looks_are() {
+    fn presence_at_every_look_is_one_visit_at_any_look_rate() {
         let mut v = Visits::default();
         for look in 0..20 {
             show(&mut v, [3], [], f64::from(look) * 5.0);

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_box_that_is_only_held_stands_still_until_it_is_seen_again() {
+    fn dwell_time_of_a_held_box_stops_until_it_is_seen_again() {
         let mut t = TimeInZone::new(&[square()], Anchor::Center, true, true);
         t.update(&at(7, 30.0, 30.0), 1.0);
         let mut held = at(7, 30.0, 30.0);

@@ -37,8 +37,8 @@ const SETTLED_SIGHTS: u32 = 3;
 /// Sights after which its innovations no longer depend on its start.
 const CORRELATED_SIGHTS: u32 = 6;
 /// Matching for camera motion: boxes are extended by this share of their size. A pair needs an
-/// overlap over the first threshold, and no rival over the second one times as much, because a
-/// wrong pair is worse than none.
+/// overlap over the first threshold, and no rival over the second one times as much. A wrong pair
+/// is worse than none.
 const CAMERA_BUFFER: f64 = 0.3;
 const MIN_CAMERA_IOU: f64 = 0.3;
 const CAMERA_RIVAL: f64 = 0.6;
@@ -393,7 +393,7 @@ impl Tracker {
     }
 
     /// Begins a track with each unassigned box. The good ones of the first frame are reported at
-    /// once: such objects did not just appear, and a single picture would have no tracks otherwise.
+    /// once. Such objects did not just appear, and a single picture would have no tracks otherwise.
     fn start_tracks(&mut self, dt: f64) {
         self.common.clear();
         for track in &self.tracks {

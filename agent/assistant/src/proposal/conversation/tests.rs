@@ -44,7 +44,7 @@ fn after(offer: &CheckedProposal, mut here: SystemSnapshot) -> SystemSnapshot {
                 here.pipelines.retain(|p| p.spec.id != spec.id);
                 here.pipelines.push(status(spec));
             }
-            Change::Stop(id) => here.pipelines.retain(|p| p.spec.id != *id),
+            Change::Delete(id) => here.pipelines.retain(|p| p.spec.id != *id),
             Change::Pause { pipeline: id, .. } | Change::Resume(id) => {
                 let pauses = matches!(change, Change::Pause { .. });
                 for runs in here.pipelines.iter_mut().filter(|p| p.spec.id == *id) {
@@ -749,7 +749,7 @@ fn order_that_is_complete_by_itself_wins_over_an_open_question() {
         assert!(
             matches!(
                 offer.proposal.changes.as_slice(),
-                [Change::Pause { .. } | Change::Stop(_)]
+                [Change::Pause { .. } | Change::Delete(_)]
             ),
             "{order}: {:#?}",
             offer.proposal.changes

@@ -120,7 +120,7 @@ fn fill_template(
         .into_iter()
         .find_map(|change| match change {
             Change::Deploy(spec) | Change::Replace(spec) => Some(spec),
-            Change::Stop(_) | Change::Pause { .. } | Change::Resume(_) => None,
+            Change::Delete(_) | Change::Pause { .. } | Change::Resume(_) => None,
         });
     let spec = spec.ok_or("the template proposes no pipeline")?;
     let has_place = template.needs.iter().any(|name| name != "camera");

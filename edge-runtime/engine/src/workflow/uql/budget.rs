@@ -1,6 +1,6 @@
 //! Limits the cost of one evaluation.
 //!
-//! A chain of a few hundred bytes can request more elements than fit in memory: each level of a
+//! A chain of a few hundred bytes can request more elements than fit in memory. Each level of a
 //! `SequenceApply` over a `SequenceMap` multiplies the elements of the level before.
 //!
 //! - The result is no larger, as text, than the value plus [`Budget::WHOLE`] units, and takes at

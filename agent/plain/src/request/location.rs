@@ -9,12 +9,12 @@ use watchkeeper_engine::templates::shape::is_reserved;
 
 use super::acts::Acts;
 use crate::answer::Missing;
-use crate::lexicon::Way;
+use crate::lexicon::{NOTIFIES, Way};
 use crate::names;
 use crate::place::{REMEDY, Where};
-use crate::reader::{Reader, Slot, one_of};
+use crate::reader::{Reader, Slot};
 use crate::refusal::Refusal;
-use crate::scene::{Camera, Place, Shape, quoted, quoted_all};
+use crate::scene::{Camera, Place, Shape, joined, quoted, quoted_all};
 
 const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
 
@@ -24,15 +24,15 @@ const DESCRIBES: usize = 3;
 /// Takes words that end in a noun of a place that is not drawn: they follow a preposition or an
 /// article, or begin a note.
 ///
-/// `nobody`: no object was named. One of these words at a place where only an object can be, such
-/// as `when a safe appears`, does not name a place, and stays unread.
+/// `nobody`: no object was named. Then such a word stays unread where only an object can be, as in
+/// `when a safe appears`.
 pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
-    let at = (0..r.tokens.len()).find_map(|last| {
+    let at = r.positions().find_map(|last| {
         if noun(r, last + 1)
             // `at the edge of the pool` is not in it.
-            || r.any_word(last + 1) == "of" && r.slot_of(last + 2) == Slot::Place
+            || r.word(last + 1) == "of" && r.slot_of(last + 2) == Slot::Place
             // `a lot of people`
-            || r.word(last) == "lot" && r.before(last) == "a"
+            || r.free_word(last) == "lot" && r.before(last) == "a"
         {
             return None;
         }
@@ -40,27 +40,27 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
         let describing = describing.take_while(|i| content(r, *i) || noun(r, *i));
         let start = describing.last().unwrap_or(last);
         let articles = (0..start).rev();
-        let articles = articles.take_while(|i| one_of("the|my|our|a|an|this", r.word(*i)));
+        let articles = articles.take_while(|i| r.is_free(*i, "the|my|our|a|an|this"));
         let lead = articles.last().unwrap_or(start);
         // Only a place is entered, whatever its noun.
-        let goes = "enter|enters|entering|into|inside";
-        let is_entered = lead < start && one_of(goes, r.before(lead)) && !content(r, last + 1);
+        let is_entered = lead < start
+            && r.is_behind(lead, "enter|enters|entering|into|inside")
+            && !content(r, last + 1);
         let is_thing = (start..=last).any(|i| names::class_begins(r, i));
         if !(noun(r, last) || is_entered && content(r, last) && !is_thing) {
             return None;
         }
         let prepositions = "at|in|inside|into|on|onto|near|by|through|within|around|of|to";
-        let preposition = lead > 0 && one_of(prepositions, r.word(lead - 1));
+        let preposition = lead > 0 && r.is_free(lead - 1, prepositions);
         // `a safe`, `when the safe`, `about the safe`
-        let is_object = one_of("a|an", r.before(start))
-            || one_of("when|if|whenever|about", r.before(r.before_articles(start)));
+        let is_object = r.is_behind(start, "a|an")
+            || r.is_behind(r.before_articles(start), "when|if|whenever|about");
         if nobody && !preposition && is_object {
             return None;
         }
         // `notify the office`
-        let told = "tell|notify|alert|warn|inform|message|text|email|call|phone|page|ring";
         let slot = r.slot_of(lead.wrapping_sub(1));
-        if slot == Slot::Verb && one_of(told, r.before(lead)) {
+        if slot == Slot::Verb && r.is_behind(lead, NOTIFIES) {
             return None;
         }
         let led = lead < start || preposition || lead == 0 || slot == Slot::Act;
@@ -68,7 +68,7 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
     });
     // `the school yard` is not a school where a camera is called yard.
     let (lead, start, end) = at.filter(|(.., end)| {
-        r.slot_of(*end) != Slot::Camera || one_of("on|at|in|from|camera|cam", r.any_word(*end))
+        r.slot_of(*end) != Slot::Camera || r.is(*end, "on|at|in|from|camera|cam")
     })?;
     let written = r.written(start..end);
     r.slot = Slot::Place;
@@ -78,13 +78,13 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
 
 /// Whether an unread word says what something is.
 fn content(r: &Reader<'_>, at: usize) -> bool {
-    let word = r.word(at);
+    let word = r.free_word(at);
     r.is_word(at) && !word.is_empty() && !r.lexicon.is_everyday(word)
 }
 
 /// Whether an unread word is a noun of a place.
 fn noun(r: &Reader<'_>, at: usize) -> bool {
-    r.is_word(at) && r.lexicon.words.places.contains(r.word(at))
+    r.is_word(at) && r.lexicon.words.places.contains(r.free_word(at))
 }
 
 /// The question where that place is.
@@ -127,7 +127,15 @@ pub(super) fn direction_of(
     ways: &[Way],
     line: ([f64; 2], [f64; 2]),
 ) -> Result<CrossDirection, Refusal> {
-    let directions = ways.iter().map(|way| direction(*way, line));
+    let direction = |way: &Way| match way {
+        Way::Any => Some(CrossDirection::Any),
+        Way::Along(way) => match inwards(*way, line) {
+            far if far.abs() < 1e-9 => None,
+            far if far > 0.0 => Some(CrossDirection::In),
+            _ => Some(CrossDirection::Out),
+        },
+    };
+    let directions = ways.iter().map(direction);
     let Some(mut found) = directions.collect::<Option<Vec<CrossDirection>>>() else {
         return Err(Refusal::meaning(
             "That direction runs along the line, so nothing crosses it that way. Say it with one that crosses it, or in either direction.",
@@ -138,18 +146,6 @@ pub(super) fn direction_of(
         [one] => *one,
         _ => CrossDirection::Any,
     })
-}
-
-/// Direction of a crossing of the line; none for a movement along it.
-fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> Option<CrossDirection> {
-    match way {
-        Way::Any => Some(CrossDirection::Any),
-        Way::Along(way) => match inwards(way, line) {
-            far if far.abs() < 1e-9 => None,
-            far if far > 0.0 => Some(CrossDirection::In),
-            _ => Some(CrossDirection::Out),
-        },
-    }
 }
 
 /// A place that was drawn under its name.
@@ -179,7 +175,7 @@ impl Where {
 pub(crate) fn slug(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let slug: String = words.join("-").chars().take(30).collect();
+    let words = joined(words.filter(|word| !word.is_empty()), "-");
+    let slug: String = words.chars().take(30).collect();
     slug.trim_end_matches('-').to_owned()
 }
