@@ -4,8 +4,8 @@
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
 //!   deployment. Nothing is journaled, stored, recorded, drawn or listed. Frames for clips and
 //!   published results are made and dropped.
-//! - The processor time is that of a deployed pipeline. It lacks checkpoints, the history of
-//!   detections and the copies of frames that waiting events and last sights keep.
+//! - The processor time is that of a deployed pipeline without its checkpoints, its history of
+//!   detections and the copies of frames that events may show.
 //! - Whether other pipelines run is looked at before and after: one that starts and ends in between
 //!   is in `others_s`.
 //! - What it may read instead of the source is in [`footage`].

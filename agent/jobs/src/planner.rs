@@ -351,7 +351,7 @@ fn best(chain: &mut Chain, request: &Request) {
 /// The conditions of a request that are checked without pixels.
 fn conditions(request: &Request) -> Map<String, Value> {
     let mut conditions = Map::new();
-    let mut texts = request.conditions.texts(false);
+    let mut texts = request.conditions.of_metadata();
     // Of events the tool brings only those of a time and of one camera.
     let is_of_events = matches!(request.source, Source::Events { .. });
     match request.cameras.as_slice() {

@@ -20,8 +20,14 @@ impl Point {
 
     /// Whether it lies inside a simple polygon, borders excluded.
     pub fn is_inside(&self, polygon: &[Self]) -> bool {
+        let corners = polygon.iter().copied();
+        self.is_enclosed(corners.clone().zip(corners.cycle().skip(1)))
+    }
+
+    /// Whether it lies inside the simple polygon of these edges, borders excluded.
+    pub(crate) fn is_enclosed(&self, edges: impl Iterator<Item = (Self, Self)>) -> bool {
         let mut inside = false;
-        for (a, b) in polygon.iter().zip(polygon.iter().cycle().skip(1)) {
+        for (a, b) in edges {
             // Zero when the three points are collinear.
             let side = (b.x - a.x) * (self.y - a.y) - (b.y - a.y) * (self.x - a.x);
             let between = |p: f64, q: f64, n: f64| p.min(q) <= n && n <= p.max(q);

@@ -99,10 +99,10 @@ impl Conditions {
             || self.least_sharpness().is_some_and(is_said)
     }
 
-    /// Conditions of metadata or of scores, as `filter` takes them.
-    pub(super) fn texts(&self, of_scores: bool) -> Vec<String> {
-        let of_kind = |test: &&Test| is_score(test.field) == of_scores;
-        self.tests.iter().filter(of_kind).map(Test::text).collect()
+    /// Conditions of metadata, as `filter` takes them.
+    pub(super) fn of_metadata(&self) -> Vec<String> {
+        let of_metadata = self.tests.iter().filter(|test| !is_score(test.field));
+        of_metadata.map(Test::text).collect()
     }
 
     /// Conditions of scores, as `filter` takes them: those of which one is enough, and the others.
@@ -117,7 +117,7 @@ impl Conditions {
     /// Returns whether pictures must be decoded for them, without those of a detector.
     pub(super) fn are_of_pixels(&self) -> bool {
         let cleans = self.without_duplicates == Some(true) || self.least_sharpness().is_some();
-        cleans || !self.texts(true).is_empty()
+        cleans || self.tests.iter().any(|test| is_score(test.field))
     }
 
     /// Least sharpness of a picture, from 0 to 1.

@@ -413,8 +413,9 @@ mod tests {
             unknown,
             ..
         } = &conditions;
-        let mut parts = conditions.texts(false);
-        parts.extend(conditions.texts(true));
+        let mut parts = conditions.of_metadata();
+        let (either, all) = conditions.of_scores();
+        parts.extend([either, all].concat());
         parts.extend(
             shown
                 .iter()

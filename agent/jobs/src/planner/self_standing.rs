@@ -368,7 +368,7 @@ mod tests {
     fn read(text: &str) -> String {
         let mut words = Words::new(text, "2026-11-28T15:00:00".parse().unwrap());
         let conditions = words.conditions(&KnownNames::default());
-        let mut parts = conditions.texts(false);
+        let mut parts = conditions.of_metadata();
         parts.extend(words.left().iter().map(|word| format!("left {word}")));
         parts.join(", ")
     }

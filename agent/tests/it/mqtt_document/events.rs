@@ -267,7 +267,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "shown_frame",
-                    "number of the frame of `box` and of the pictures, where that is an earlier one: the object was seen there last",
+                    "number of the frame of `box` and of the pictures, where that is an earlier one: the latest that shows the object well",
                 ),
                 ("frame", "number of the frame in its source, from 1"),
                 ("pts_s", "presentation time of that frame, in seconds"),

@@ -16,14 +16,12 @@ const SLIVER: f32 = 0.18;
 /// Change per frame of the log aspect ratio that a tracker follows. With a gain of 0.1 it lags ten
 /// times as much, which leaves an overlap of 0.6; trackers drop a box at 0.5.
 const MAX_CHANGE: f32 = 0.05;
-/// Frames before a change of the aspect ratio is judged.
-const MIN_FRAMES: u32 = 3;
 
 /// How far an object has entered the picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
-    /// Hardly visible: its last log aspect ratio, and the frames so far.
-    Sliver { slim: f32, frames: u32 },
+    /// Hardly visible, with its last log aspect ratio.
+    Sliver { slim: f32 },
     /// Reported with log aspect ratio `slim`; `cut` are the sides `[left, upper, right, lower]` at
     /// the border.
     Growing { slim: f32, cut: [bool; 4] },
@@ -36,22 +34,19 @@ impl Entry {
     pub(super) fn new(edges: &Edges) -> Self {
         Self::Sliver {
             slim: slimness(edges),
-            frames: 1,
         }
     }
 
-    /// Updates the state with the next frame's box; `bounds` is the picture in cells.
-    pub(super) fn observe(&mut self, edges: &Edges, bounds: [f32; 2]) {
+    /// Updates the state with the next frame's box; `bounds` is the picture in cells. An object
+    /// stays a sliver until it `is_reportable`.
+    pub(super) fn observe(&mut self, edges: &Edges, bounds: [f32; 2], is_reportable: bool) {
         let cut = cut(edges, bounds);
         let inside = cut == [false; 4];
         let now = slimness(edges);
         *self = match *self {
-            Self::Sliver { slim, frames } => {
-                if frames + 1 < MIN_FRAMES || (!inside && (now - slim).abs() > SLIVER) {
-                    Self::Sliver {
-                        slim: now,
-                        frames: frames + 1,
-                    }
+            Self::Sliver { slim } => {
+                if !is_reportable || (!inside && (now - slim).abs() > SLIVER) {
+                    Self::Sliver { slim: now }
                 } else if inside {
                     Self::Whole
                 } else {

@@ -30,10 +30,14 @@ const MIN_TRAVEL: f32 = 0.2;
 const MIN_TRAVEL_CELLS: f32 = 3.0;
 /// Distance from the first place as a share of the path: a swaying object returns.
 const MIN_STRAIGHTNESS: f32 = 0.5;
-/// Frames in which an object must be seen before it is reported, or seconds from the first to the
-/// last. Two frames take as long at 13 frames a second or fewer.
+/// Frames in which an object must be seen before it is kept and reported.
 const MIN_HITS: u32 = 3;
+/// Seconds from the first to the last frame that replace [`MIN_HITS`] before it is kept: two frames
+/// at 13 frames a second or fewer.
 const MIN_AGE_S: f32 = 0.075;
+/// Seconds that replace [`MIN_HITS`] before it is reported: two frames at eight frames a second or
+/// fewer. Two at 12.5 counted a car twice.
+const MIN_REPORT_AGE_S: f32 = 0.125;
 /// Gains of an alpha-beta filter (Kalata, 1984) for position and velocity.
 const ALPHA: f32 = 0.7;
 const BETA: f32 = 0.3;
@@ -147,7 +151,8 @@ impl Object {
             }
         }
         self.clip(bounds);
-        self.entry.observe(&self.edges, bounds);
+        let is_reportable = self.hits >= MIN_HITS || self.age >= MIN_REPORT_AGE_S;
+        self.entry.observe(&self.edges, bounds, is_reportable);
         self.last = self.edges;
         let c = centre(&self.edges);
         self.path += distance(c, centre(&old));

@@ -196,6 +196,16 @@ fn object_seen_in_two_rare_frames_outlasts_a_missed_one() {
 }
 
 #[test]
+fn object_entering_between_rare_frames_is_found_in_its_second() {
+    let mut s = Scene::new(320, 180);
+    s.rest(10);
+    s.frame += 2;
+    s.show(&[solid(0, 60, 40, 40, 180.0)]);
+    s.frame += 2;
+    assert_eq!(s.show(&[solid(30, 60, 40, 40, 180.0)]).len(), 1);
+}
+
+#[test]
 fn padded_rows_and_odd_sizes_change_nothing() {
     let mut s = Scene::new(321, 181);
     s.padding = 37;

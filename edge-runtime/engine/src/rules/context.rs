@@ -174,9 +174,11 @@ impl<'a> Subject<'a> {
         }
         let Some(record) = self.latest else { return };
         let [w, h] = at.size.map(f64::from);
-        if w > 0.0 && h > 0.0 && record.bbox.width() > 0.0 {
-            event.bbox = Some(record.bbox.normalised(w, h));
-            event.shown_frame = Some(record.frame).filter(|frame| *frame != at.frame);
+        let earlier = (record.frame != at.frame).then_some(record.good);
+        let bbox = earlier.map_or(record.bbox, |sight| sight.bbox);
+        if w > 0.0 && h > 0.0 && bbox.width() > 0.0 {
+            event.bbox = Some(bbox.normalised(w, h));
+            event.shown_frame = earlier.map(|sight| sight.frame);
         }
     }
 }

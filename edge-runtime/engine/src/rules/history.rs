@@ -1,6 +1,9 @@
 //! Statistics of each track: duration, scores, steadiness.
 //!
 //! - At most [`MAX_TRACKS`] tracks; the one unseen for longest is evicted.
+//! - [`Record::good`] is the latest sight of at least [`GOOD_SHARE`] of the best quality, which
+//!   counts half as much after [`HALF_LIFE_S`] seconds. Quality is score times area, so an object
+//!   that leaves or is being hidden had its good sight before.
 //! - Every number in a [`Record`] is finite.
 
 use std::sync::Arc;
@@ -17,8 +20,19 @@ pub const MAX_TRACKS: usize = 2048;
 const MAX_CLASSES: usize = 8;
 /// Weight of the latest observation in a running mean.
 const LATEST: f64 = 0.15;
+/// Share of the best quality from which a sight is good.
+const GOOD_SHARE: f64 = 0.8;
+/// Seconds after which the best quality counts half.
+const HALF_LIFE_S: f64 = 1.0;
 /// Weight of the latest velocity in its mean: higher, because it predicts one step only.
 const LATEST_VELOCITY: f64 = 0.4;
+
+/// A box of a track, in pixels, and the number of a frame that shows it there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sight {
+    pub bbox: BBox,
+    pub frame: u64,
+}
 
 /// Statistics of one track.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +48,10 @@ pub struct Record {
     pub bbox: BBox,
     /// Number of the latest frame that shows it, where it is or where a held box says that it is.
     pub frame: u64,
+    /// The latest good sight, which an event shows once the object is out of sight.
+    pub good: Sight,
+    /// Best quality of a sight, decayed to the latest one.
+    best_quality: f64,
     /// Running mean of the relative change of width and height between sightings.
     pub size_change: f64,
     /// Running mean of the distance between predicted and actual centre, in box diagonals.
@@ -52,17 +70,23 @@ pub struct Record {
 impl Record {
     fn new(d: &Detection, at: Instants) -> Self {
         let score = score(d);
+        let bbox = if usable(&d.bbox) {
+            d.bbox
+        } else {
+            BBox::default()
+        };
         Self {
             first_s: at.clock,
             last_s: at.clock,
             seen: 1,
             best_score: score,
-            bbox: if usable(&d.bbox) {
-                d.bbox
-            } else {
-                BBox::default()
-            },
+            bbox,
             frame: at.frame,
+            good: Sight {
+                bbox,
+                frame: at.frame,
+            },
+            best_quality: score * bbox.area(),
             size_change: 0.0,
             surprise: 0.0,
             recent_score: score,
@@ -95,6 +119,15 @@ impl Record {
             self.compare(&d.bbox, dt);
         }
         self.bbox = d.bbox;
+        let quality = score(d) * d.bbox.area();
+        let decayed = self.best_quality * 0.5f64.powf(dt.max(0.0) / HALF_LIFE_S);
+        self.best_quality = decayed.max(quality);
+        if quality >= GOOD_SHARE * self.best_quality {
+            self.good = Sight {
+                bbox: d.bbox,
+                frame: at.frame,
+            };
+        }
     }
 
     fn vote(&mut self, class: &Arc<str>) {
@@ -221,6 +254,9 @@ impl History {
         };
         if d.held {
             if let Some(record) = self.tracks.touch(track) {
+                if record.good.frame == record.frame {
+                    record.good.frame = self.frame;
+                }
                 record.frame = self.frame;
             }
             return;
@@ -240,11 +276,11 @@ impl History {
         }
     }
 
-    /// Frames in which the tracks seen since `clock_s` were seen last.
-    pub fn last_frames(&self, clock_s: f64) -> impl Iterator<Item = u64> {
+    /// Frames of the good sights of tracks seen since `clock_s`.
+    pub fn good_frames(&self, clock_s: f64) -> impl Iterator<Item = u64> {
         let records = self.tracks.iter().map(|(_, record)| record);
         let recent = records.filter(move |record| record.last_s >= clock_s);
-        recent.map(|record| record.frame)
+        recent.map(|record| record.good.frame)
     }
 
     pub fn get(&self, track: TrackId) -> Option<&Record> {
@@ -322,6 +358,34 @@ mod tests {
             h.see(&d.boxes[0], f64::from(n) / 10.0);
         }
         assert_eq!(h.get(TrackId(1)), Some(&before));
+    }
+
+    /// Frames of the good sights of an object with these widths, ten frames a second.
+    fn good_frames(widths: impl IntoIterator<Item = f64>) -> Vec<u64> {
+        let mut h = History::default();
+        let mut show = |(frame, width): (u64, f64)| {
+            h.next_frame();
+            h.advance(frame, frame as f64 / 10.0);
+            let d = tracked(&[(1, BBox::new(0.0, 0.0, width, 80.0))]);
+            h.see(&d.boxes[0], frame as f64 / 10.0);
+            let good = h.get(TrackId(1)).unwrap().good;
+            assert!(good.bbox.width() >= width);
+            good.frame
+        };
+        (0..).zip(widths).map(&mut show).collect()
+    }
+
+    #[test]
+    fn good_sight_of_an_object_that_leaves_is_before_it_is_cut() {
+        let widths = [50.0, 60.0, 60.0, 58.0, 40.0, 25.0, 10.0];
+        assert_eq!(good_frames(widths), [0, 1, 2, 3, 3, 3, 3]);
+    }
+
+    #[test]
+    fn good_sight_of_an_object_that_stays_small_is_the_latest() {
+        let widths = std::iter::once(60.0).chain([30.0; 40]);
+        let good = good_frames(widths);
+        assert_eq!((good[5], good[40]), (0, 40));
     }
 
     #[test]

@@ -210,11 +210,11 @@ impl RuleSet {
         }
     }
 
-    /// Frames in which the objects of the last `kept_s` seconds were seen last.
-    pub fn last_frames(&self, kept_s: f64) -> impl Iterator<Item = u64> {
+    /// Frames that events show of objects of the last `kept_s` seconds, once out of sight.
+    pub fn good_frames(&self, kept_s: f64) -> impl Iterator<Item = u64> {
         let since_s = self.clock - kept_s;
         let histories = self.histories.iter();
-        histories.flat_map(move |history| history.last_frames(since_s))
+        histories.flat_map(move |history| history.good_frames(since_s))
     }
 
     /// Number of candidates with too little evidence.

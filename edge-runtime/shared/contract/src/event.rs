@@ -243,7 +243,7 @@ pub struct RuleEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bbox: Option<[f64; 4]>,
     /// Number of the frame of the bounding box and of the pictures, where that is an earlier one:
-    /// the object was seen there last.
+    /// the latest that shows the object well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_frame: Option<u64>,
     /// Number of the frame in its source, from 1.

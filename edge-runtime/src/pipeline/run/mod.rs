@@ -402,9 +402,9 @@ impl Run {
         self.last.is_some()
     }
 
-    /// Frames in which the objects of the last `kept_s` seconds were seen last.
-    pub fn last_frames(&self, kept_s: f64) -> impl Iterator<Item = u64> {
-        self.rules.last_frames(kept_s)
+    /// Frames that events show of objects of the last `kept_s` seconds, once out of sight.
+    pub fn good_frames(&self, kept_s: f64) -> impl Iterator<Item = u64> {
+        self.rules.good_frames(kept_s)
     }
 
     /// Ends open stays and events for good. Lines count what they left undecided.

@@ -66,14 +66,14 @@ impl WorkerThread {
         }
     }
 
-    /// The pictures of a new event: of the frame that shows its object last, or of the latest one.
+    /// The pictures of a new event: of the frame that shows its object best, or of the latest one.
     fn pictures_of(&mut self, change: &mut Change) -> Option<Pictures> {
         let shown = change.event.shown_frame;
-        if !shown.is_some_and(|frame| self.sights.has(frame)) {
+        if !shown.is_some_and(|frame| self.shown_frames.has(frame)) {
             change.event.shown_frame = None;
         }
         let is_new = change.phase == Phase::New;
-        is_new.then(|| self.sights.kept(change.event.shown_frame))?
+        is_new.then(|| self.shown_frames.kept(change.event.shown_frame))?
     }
 
     /// Ends the events of failing steps, when no more frames are taken for now.

@@ -12,7 +12,7 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineState;
 use watchkeeper_vision::frame::Frame;
 
-use super::last_sights::KEPT_S;
+use super::shown_frames::KEPT_S;
 use super::status::Latest;
 use super::step_failures::FailedStepRun;
 use super::thread::{FrameMoment, WorkerThread};
@@ -77,8 +77,8 @@ impl WorkerThread {
         mut processed: ProcessedFrame,
     ) {
         let pictures = Pictures::new(Arc::clone(&processed.clean), processed.annotated.take());
-        let needed = self.run.last_frames(KEPT_S);
-        self.sights.advance(frame.id.seq, &pictures, needed);
+        let needed = self.run.good_frames(KEPT_S);
+        self.shown_frames.advance(frame.id.seq, &pictures, needed);
         let moment = FrameMoment {
             at,
             is_live: !frame.recorded,

@@ -1,7 +1,7 @@
 //! The thread of one pipeline and the handle that others hold of it.
 //!
 //! - `handle` has the [`Worker`], `thread` the loop over frames, `frame` the work on one of them.
-//! - `events` and `video` are its output, `last_sights` the pictures of late events.
+//! - `events` and `video` are its output, `shown_frames` the pictures of events.
 //! - `look_rate` is how often it looks, `heat` what shedding means to it, `status` what both sides
 //!   share. `step_failures` and `preview_window` are parts of the thread.
 //! - The thread subscribes to its source only while it wants frames: a paused pipeline costs none.
@@ -17,10 +17,10 @@ mod events;
 mod frame;
 mod handle;
 mod heat;
-mod last_sights;
 mod look_rate;
 mod preview_window;
 mod services;
+mod shown_frames;
 mod status;
 mod step_failures;
 mod thread;

@@ -322,9 +322,11 @@ fn picture_of_a_late_event_shows_the_object_that_left() {
         "a second before frame {}: {shown}",
         rule.frame
     );
+    let [x1, y1, x2, y2] = rule.bbox.unwrap();
+    let width = (x2 - x1) * 640.0;
+    assert!(width > 150.0, "of a lorry 240 pixels wide: {width}");
     let media = MediaStore::open(state.path(), MediaLimits::default()).unwrap();
     let picture = image::open(media.path(&event.media[0].id).unwrap()).unwrap();
-    let [x1, y1, x2, y2] = rule.bbox.unwrap();
     let (x, y) = (f64::midpoint(x1, x2) * 640.0, f64::midpoint(y1, y2) * 480.0);
     let pixel = picture.to_rgb8()[(x as u32, y as u32)];
     assert!(

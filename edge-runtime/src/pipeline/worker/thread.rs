@@ -14,9 +14,9 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_engine::rules::FinishReason;
 
-use super::last_sights::LastSights;
 use super::preview_window::PreviewWindow;
 use super::services::Services;
+use super::shown_frames::ShownFrames;
 use super::status::{DesiredState, Published, Shared, is_held};
 use super::step_failures::StepFailures;
 use super::thread_end::ThreadEnd;
@@ -62,7 +62,7 @@ pub(super) struct WorkerThread {
     pub(super) spec: PipelineSpec,
     pub(super) shared: Arc<Shared>,
     pub(super) run: Run,
-    pub(super) sights: LastSights,
+    pub(super) shown_frames: ShownFrames,
     pub(super) checkpointer: Checkpointer,
     pub(super) coverage: CoverageRecorder,
     /// Version of the answers that calibrate the rules, and since when they count.
@@ -108,7 +108,7 @@ impl WorkerThread {
             spec,
             shared,
             run,
-            sights: LastSights::default(),
+            shown_frames: ShownFrames::default(),
             checkpointer,
             coverage,
             calibrated: None,

@@ -43,26 +43,12 @@ impl PolygonZone {
 
     /// Whether a point, rounded to the nearest pixel, is in the zone.
     fn contains_point(&self, point: Point) -> bool {
-        let (x, y) = (point.x.round_ties_even(), point.y.round_ties_even());
-        if !(x >= 0.0 && y >= 0.0 && x.is_finite() && y.is_finite()) {
-            return false;
-        }
-        let mut inside = false;
-        for (i, &[bx, by]) in self.corners.iter().enumerate() {
-            let previous = if i == 0 {
-                self.corners.len() - 1
-            } else {
-                i - 1
-            };
-            let [ax, ay] = self.corners[previous];
-            if on_edge([ax, ay], [bx, by], x, y) {
-                return true;
-            }
-            if (ay > y) != (by > y) && x < (bx - ax) * (y - ay) / (by - ay) + ax {
-                inside = !inside;
-            }
-        }
-        inside
+        let pixel = Point::new(point.x.round_ties_even(), point.y.round_ties_even());
+        let is_in_picture = pixel.x >= 0.0 && pixel.y >= 0.0 && finite(pixel);
+        let corners = self.corners.iter().map(|&[x, y]| Point::new(x, y));
+        let edges = corners.clone().zip(corners.cycle().skip(1));
+        is_in_picture
+            && (edges.clone().any(|(a, b)| is_on_edge(a, b, pixel)) || pixel.is_enclosed(edges))
     }
 }
 
@@ -71,15 +57,16 @@ fn finite(p: Point) -> bool {
 }
 
 /// Whether a pixel belongs to the drawn edge.
-fn on_edge([ax, ay]: [f64; 2], [bx, by]: [f64; 2], x: f64, y: f64) -> bool {
-    let (dx, dy) = (bx - ax, by - ay);
-    let within = |v: f64, a: f64, b: f64| v >= a.min(b) && v <= a.max(b);
+fn is_on_edge(a: Point, b: Point, pixel: Point) -> bool {
+    let (dx, dy) = (b.x - a.x, b.y - a.y);
+    let (x, y) = (pixel.x - a.x, pixel.y - a.y);
+    let within = |v: f64, d: f64| v >= d.min(0.0) && v <= d.max(0.0);
     if dx == 0.0 && dy == 0.0 {
-        x == ax && y == ay
+        x == 0.0 && y == 0.0
     } else if dx.abs() >= dy.abs() {
-        within(x, ax, bx) && (-0.5..0.5).contains(&(y - (ay + dy * (x - ax) / dx)))
+        within(x, dx) && (-0.5..0.5).contains(&(y - dy * x / dx))
     } else {
-        within(y, ay, by) && (-0.5..0.5).contains(&(x - (ax + dx * (y - ay) / dy)))
+        within(y, dy) && (-0.5..0.5).contains(&(x - dx * y / dy))
     }
 }
 

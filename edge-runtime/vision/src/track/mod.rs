@@ -2,6 +2,12 @@
 //!
 //! - A tracker is a pure function of its configuration and frames.
 //! - It keeps a bounded number of tracks, and never reuses an id for another object.
+//!
+//! | block | type | equals |
+//! |---|---|---|
+//! | `watchkeeper/tracker@v1`, the default | [`Tracker`] | nothing: it is our own |
+//! | `roboflow_core/byte_tracker@v1` to `@v3` | [`ByteTrack`] | supervision's `ByteTrack` |
+//! | `roboflow_core/trackers_*@v1` | [`SortTracker`] | the `trackers` library |
 
 pub mod assign;
 mod axis;

@@ -73,15 +73,15 @@ impl SortTracker {
             boxes: Vec::new(),
             size: detections.size,
         };
-        let answer: Vec<(usize, TrackId)> = if detections.is_held() {
+        let reported: Vec<(usize, TrackId)> = if detections.is_held() {
             let had = |d: &Detection| self.last.iter().find(|(id, _)| *id == d.id).map(|l| l.1);
             let all = detections.boxes.iter().enumerate();
             all.filter_map(|(i, d)| Some((i, had(d)?))).collect()
         } else {
-            self.follow(detections, ids)
+            self.track_boxes(detections, ids)
         };
         self.last.clear();
-        for (i, track) in answer {
+        for (i, track) in reported {
             if let Some(d) = detections.boxes.get(i) {
                 let mut d = d.clone();
                 d.track = Some(track);
@@ -92,8 +92,8 @@ impl SortTracker {
         out
     }
 
-    /// Indices of the boxes with a track.
-    fn follow(&mut self, detections: &Detections, ids: &mut i64) -> Vec<(usize, TrackId)> {
+    /// Continues the tracks with the boxes of a frame; returns the boxes of confirmed tracks.
+    fn track_boxes(&mut self, detections: &Detections, ids: &mut i64) -> Vec<(usize, TrackId)> {
         // OC-SORT does not count frames without tracks and boxes.
         let is_idle = self.tracks.is_empty() && detections.boxes.is_empty();
         if !is_idle || matches!(self.config.kind, SortKind::Bot { .. }) {
@@ -111,12 +111,12 @@ impl SortTracker {
                 .iter()
                 .map(|d| (d.bbox, d.confidence))
                 .collect(),
-            places: self.tracks.iter().map(|t| t.motion.bbox()).collect(),
+            predicted: self.tracks.iter().map(|t| t.motion.bbox()).collect(),
             tracks: std::mem::take(&mut self.tracks),
             config: self.config,
             frame: self.frame,
             ids,
-            answer: Vec::new(),
+            reported: Vec::new(),
         };
         let matcher = &mut self.matcher;
         match self.config.kind {
@@ -139,7 +139,7 @@ impl SortTracker {
         }
         self.tracks = round.tracks;
         self.tracks.truncate(MAX_TRACKS);
-        round.answer
+        round.reported
     }
 }
 

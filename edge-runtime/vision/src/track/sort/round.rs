@@ -1,6 +1,7 @@
 //! One frame: rounds of matching between tracks and boxes, by algorithm.
 //!
-//! - Owns the order of matching, when a track begins, is confirmed, and ends.
+//! - Owns the order of matching, and when a track begins, is confirmed and ends.
+//! - Tracks and boxes are indices of the frame's lists.
 //! - Invariants: a box continues at most one track. At most [`MAX_TRACKS`] tracks begin.
 //! - Not here: the assignment itself (`assign`), frames without a detector.
 
@@ -9,7 +10,7 @@ use watchkeeper_contract::id::TrackId;
 use super::settings::{SortConfig, SortKind};
 use super::track::Track;
 use crate::geometry::BBox;
-use crate::track::assign::{Assignment, Matcher};
+use crate::track::assign::Matcher;
 
 /// Bound of the tracks of one source; beyond it none begins.
 pub(super) const MAX_TRACKS: usize = 2048;
@@ -20,204 +21,210 @@ const LOWEST_SCORE: f64 = 0.1;
 
 /// Work of one frame.
 pub(super) struct Round<'a> {
+    /// Boxes with their scores.
     pub(super) boxes: Vec<(BBox, f64)>,
     /// Predicted boxes of the tracks.
-    pub(super) places: Vec<BBox>,
+    pub(super) predicted: Vec<BBox>,
     pub(super) tracks: Vec<Track>,
     pub(super) config: SortConfig,
     pub(super) frame: u64,
     pub(super) ids: &'a mut i64,
-    pub(super) answer: Vec<(usize, TrackId)>,
+    /// Boxes of confirmed tracks.
+    pub(super) reported: Vec<(usize, TrackId)>,
+}
+
+/// Result of one round of matching.
+struct Matches {
+    /// Pairs of a track and a box.
+    pairs: Vec<(usize, usize)>,
+    free_tracks: Vec<usize>,
+    free_boxes: Vec<usize>,
 }
 
 impl Round<'_> {
-    /// Indices of the boxes whose score is `wanted`.
-    fn scored(&self, wanted: impl Fn(f64) -> bool) -> Vec<usize> {
-        let each = self.boxes.iter().enumerate();
-        each.filter(|(_, (_, score))| wanted(*score))
-            .map(|(i, _)| i)
+    /// Boxes with such a score.
+    fn boxes_scored(&self, is_wanted: impl Fn(f64) -> bool) -> Vec<usize> {
+        let all = 0..self.boxes.len();
+        all.filter(|&seen| is_wanted(self.boxes[seen].1)).collect()
+    }
+
+    fn tracks_where(&self, is_wanted: impl Fn(&Track) -> bool) -> Vec<usize> {
+        let all = 0..self.tracks.len();
+        all.filter(|&track| is_wanted(&self.tracks[track]))
             .collect()
     }
 
     /// Matches tracks and boxes for the greatest sum of `likeness(track, box)`; then drops pairs
-    /// whose `overlap` is too small.
-    fn pairs(
+    /// with an `overlap(track, box)` below `min_overlap`.
+    fn match_boxes(
         matcher: &mut Matcher,
-        tracks: &[usize],
-        boxes: &[usize],
-        least: f64,
+        [tracks, boxes]: [&[usize]; 2],
+        min_overlap: f64,
         overlap: impl Fn(usize, usize) -> f64,
         likeness: impl Fn(usize, usize) -> f64,
-    ) -> Assignment {
-        let cost = |t: usize, b: usize| -likeness(tracks[t], boxes[b]);
+    ) -> Matches {
+        let cost = |row: usize, col: usize| -likeness(tracks[row], boxes[col]);
         let found = matcher.assign(tracks.len(), boxes.len(), ANY_COST, cost);
-        let mut found = found.clone();
-        let (kept, parted): (Vec<_>, Vec<_>) = found
-            .pairs
-            .iter()
-            .copied()
-            .partition(|&(t, b)| overlap(tracks[t], boxes[b]) >= least);
-        found.pairs = kept;
-        for (t, b) in parted {
-            found.free_rows.push(t);
-            found.free_cols.push(b);
+        let (mut rows, mut cols) = (found.free_rows.clone(), found.free_cols.clone());
+        let mut pairs = Vec::new();
+        for &(row, col) in &found.pairs {
+            let (track, seen) = (tracks[row], boxes[col]);
+            if overlap(track, seen) >= min_overlap {
+                pairs.push((track, seen));
+            } else {
+                rows.push(row);
+                cols.push(col);
+            }
         }
-        found.free_rows.sort_unstable();
-        found.free_cols.sort_unstable();
-        found
+        rows.sort_unstable();
+        cols.sort_unstable();
+        Matches {
+            pairs,
+            free_tracks: rows.into_iter().map(|row| tracks[row]).collect(),
+            free_boxes: cols.into_iter().map(|col| boxes[col]).collect(),
+        }
     }
 
-    fn overlap(&self, track: usize, b: usize) -> f64 {
-        let seen = &self.boxes[b].0;
-        let overlap = self.places[track].iou(seen);
+    /// Intersection over union of a box and the predicted box of a track.
+    fn overlap(&self, track: usize, seen: usize) -> f64 {
+        let overlap = self.predicted[track].iou(&self.boxes[seen].0);
         if overlap.is_finite() { overlap } else { 0.0 }
     }
 
-    fn see(&mut self, track: usize, b: usize) {
+    /// Updates tracks by their boxes, and reports those that are confirmed.
+    fn update_tracks(&mut self, pairs: &[(usize, usize)]) {
         let span = match self.config.kind {
             SortKind::Oc { span, .. } => span,
             _ => 0,
         };
-        self.tracks[track].see(&self.boxes[b].0, span);
-    }
-
-    /// Returns the track's id; a track without one gets it.
-    fn name(&mut self, track: usize) -> TrackId {
-        *self.tracks[track].id.get_or_insert_with(|| {
-            let id = TrackId(*self.ids);
-            *self.ids = self.ids.saturating_add(1);
-            id
-        })
-    }
-
-    /// Returns a box whose track has an id or is just confirmed.
-    fn tell(&mut self, track: usize, b: usize) {
-        let has_proved = self.tracks[track].hits >= self.config.minimum_consecutive_frames;
-        if has_proved || self.tracks[track].id.is_some() {
-            let id = self.name(track);
-            self.answer.push((b, id));
+        for &(track, seen) in pairs {
+            self.tracks[track].update(&self.boxes[seen].0, span);
+            if self.is_reported(&self.tracks[track]) {
+                self.report(track, seen);
+            }
         }
     }
 
-    fn begin(&mut self, b: usize) {
-        if self.tracks.len() < MAX_TRACKS {
-            self.tracks
-                .push(Track::new(self.config.kind, &self.boxes[b].0));
+    fn is_confirmed(&self, track: &Track) -> bool {
+        track.hits >= self.config.minimum_consecutive_frames
+    }
+
+    /// Whether a track is reported in this frame. OC-SORT reports unconfirmed tracks in the first
+    /// frames. SORT reports none, not even one with an id; `ByteTrack` and BoT-SORT do.
+    fn is_reported(&self, track: &Track) -> bool {
+        let first_frames = u64::from(self.config.minimum_consecutive_frames) + 1;
+        self.is_confirmed(track)
+            || match self.config.kind {
+                SortKind::Sort { .. } => false,
+                SortKind::Oc { .. } => self.frame <= first_frames,
+                SortKind::Byte { .. } | SortKind::Bot { .. } => track.id.is_some(),
+            }
+    }
+
+    /// Reports the box of a track; a track without an id gets one.
+    fn report(&mut self, track: usize, seen: usize) {
+        let id = *self.tracks[track].id.get_or_insert_with(|| {
+            let id = TrackId(*self.ids);
+            *self.ids = self.ids.saturating_add(1);
+            id
+        });
+        self.reported.push((seen, id));
+    }
+
+    /// Begins tracks with the boxes of at least this score.
+    fn start_tracks(&mut self, boxes: &[usize], min_score: f64) {
+        for &seen in boxes {
+            let (bbox, score) = &self.boxes[seen];
+            if *score >= min_score && self.tracks.len() < MAX_TRACKS {
+                self.tracks.push(Track::new(self.config.kind, bbox));
+            }
         }
     }
 
     /// Drops tracks unseen for too long, or unseen before they were confirmed.
-    fn expire(&mut self, named_stay: bool) {
-        let most = self.config.most_unseen();
-        let proof = self.config.minimum_consecutive_frames;
-        self.tracks.retain(|t| {
-            let has_proved = t.hits >= proof || (named_stay && t.id.is_some());
-            f64::from(t.unseen) < most && (has_proved || t.unseen == 0)
+    fn drop_lost_tracks(&mut self, keeps_tracks_with_id: bool) {
+        let max_unseen = self.config.max_unseen();
+        let min_hits = self.config.minimum_consecutive_frames;
+        self.tracks.retain(|track| {
+            let is_confirmed =
+                track.hits >= min_hits || (keeps_tracks_with_id && track.id.is_some());
+            f64::from(track.unseen) < max_unseen && (is_confirmed || track.unseen == 0)
         });
     }
 
-    pub(super) fn sort(&mut self, matcher: &mut Matcher, activation: f64, least: f64) {
-        let tracks: Vec<usize> = (0..self.tracks.len()).collect();
-        let boxes: Vec<usize> = (0..self.boxes.len()).collect();
-        let overlap = |t, b| self.overlap(t, b);
-        let found = Self::pairs(matcher, &tracks, &boxes, least, overlap, overlap);
-        for &(t, b) in &found.pairs {
-            self.see(t, b);
-            // SORT returns no unconfirmed track, not even one with an id.
-            if self.tracks[t].hits >= self.config.minimum_consecutive_frames {
-                self.tell(t, b);
-            }
-        }
-        for b in found.free_cols {
-            if self.boxes[b].1 >= activation {
-                self.begin(b);
-            }
-        }
-        self.expire(false);
+    pub(super) fn sort(&mut self, matcher: &mut Matcher, activation: f64, min_overlap: f64) {
+        let (tracks, boxes) = (self.tracks_where(|_| true), self.boxes_scored(|_| true));
+        let overlap = |track, seen| self.overlap(track, seen);
+        let found = Self::match_boxes(matcher, [&tracks, &boxes], min_overlap, overlap, overlap);
+        self.update_tracks(&found.pairs);
+        self.start_tracks(&found.free_boxes, activation);
+        self.drop_lost_tracks(false);
         // Boxes stay in their order.
-        self.answer.sort_unstable_by_key(|(b, _)| *b);
+        self.reported.sort_unstable_by_key(|(seen, _)| *seen);
     }
 
-    pub(super) fn byte(&mut self, matcher: &mut Matcher, activation: f64, least: f64, good: f64) {
-        let tracks: Vec<usize> = (0..self.tracks.len()).collect();
-        let (good_ones, poor) = (self.scored(|s| s >= good), self.scored(|s| s < good));
-        let overlap = |t, b| self.overlap(t, b);
-        let first = Self::pairs(matcher, &tracks, &good_ones, least, overlap, overlap);
-        let left: Vec<usize> = first.free_rows.clone();
-        let second = Self::pairs(matcher, &left, &poor, least, overlap, overlap);
-        for &(t, b) in &first.pairs {
-            self.see(t, good_ones[b]);
-            self.tell(t, good_ones[b]);
-        }
-        for &(t, b) in &second.pairs {
-            self.see(left[t], poor[b]);
-            self.tell(left[t], poor[b]);
-        }
-        for &b in &first.free_cols {
-            if self.boxes[good_ones[b]].1 >= activation {
-                self.begin(good_ones[b]);
-            }
-        }
-        self.expire(true);
+    pub(super) fn byte(
+        &mut self,
+        matcher: &mut Matcher,
+        activation: f64,
+        min_overlap: f64,
+        good: f64,
+    ) {
+        let tracks = self.tracks_where(|_| true);
+        let good_boxes = self.boxes_scored(|score| score >= good);
+        let poor_boxes = self.boxes_scored(|score| score < good);
+        let overlap = |track, seen| self.overlap(track, seen);
+        let mut match_boxes = |tracks: &[usize], boxes: &[usize]| {
+            Self::match_boxes(matcher, [tracks, boxes], min_overlap, overlap, overlap)
+        };
+        let first = match_boxes(&tracks, &good_boxes);
+        let second = match_boxes(&first.free_tracks, &poor_boxes);
+        self.update_tracks(&first.pairs);
+        self.update_tracks(&second.pairs);
+        self.start_tracks(&first.free_boxes, activation);
+        self.drop_lost_tracks(true);
     }
 
     pub(super) fn oc(
         &mut self,
         matcher: &mut Matcher,
-        least: f64,
+        min_overlap: f64,
         good: f64,
-        weight: f64,
+        direction_weight: f64,
         span: u32,
     ) {
-        let tracks: Vec<usize> = (0..self.tracks.len()).collect();
-        let boxes = self.scored(|s| s >= good);
-        let overlap = |t, b| self.overlap(t, b);
-        let likeness = |t, b| overlap(t, b) + weight * self.direction(t, b, span);
-        let first = Self::pairs(matcher, &tracks, &boxes, least, overlap, likeness);
-        for &(t, b) in &first.pairs {
-            self.see(t, boxes[b]);
-            self.tell_oc(t, boxes[b]);
-        }
-        let left: Vec<usize> = first.free_cols.iter().map(|b| boxes[*b]).collect();
-        let overlap = |t: usize, b: usize| {
-            let last = self.tracks[t].past.as_ref().map(|p| p.last);
-            last.map_or(0.0, |last| last.iou(&self.boxes[b].0))
+        let tracks = self.tracks_where(|_| true);
+        let boxes = self.boxes_scored(|score| score >= good);
+        let overlap = |track, seen| self.overlap(track, seen);
+        let likeness = |track, seen| {
+            overlap(track, seen) + direction_weight * self.direction(track, seen, span)
         };
-        let second = Self::pairs(matcher, &first.free_rows, &left, least, overlap, overlap);
-        for &(t, b) in &second.pairs {
-            self.see(first.free_rows[t], left[b]);
-            self.tell_oc(first.free_rows[t], left[b]);
-        }
-        let most = self.config.most_unseen();
-        self.tracks.retain(|t| f64::from(t.unseen) <= most);
-        for b in second.free_cols {
-            self.begin(left[b]);
-        }
-    }
-
-    /// OC-SORT returns unconfirmed tracks in the first frames.
-    fn tell_oc(&mut self, track: usize, b: usize) {
-        let proof = self.config.minimum_consecutive_frames;
-        if self.frame <= u64::from(proof) + 1 || self.tracks[track].hits >= proof {
-            let id = self.name(track);
-            self.answer.push((b, id));
-        }
+        let first = Self::match_boxes(matcher, [&tracks, &boxes], min_overlap, overlap, likeness);
+        self.update_tracks(&first.pairs);
+        let free = [&first.free_tracks[..], &first.free_boxes];
+        let overlap = |track: usize, seen: usize| {
+            let last = self.tracks[track].past.as_ref().map(|past| past.last);
+            last.map_or(0.0, |last| last.iou(&self.boxes[seen].0))
+        };
+        let second = Self::match_boxes(matcher, free, min_overlap, overlap, overlap);
+        self.update_tracks(&second.pairs);
+        let max_unseen = self.config.max_unseen();
+        self.tracks
+            .retain(|track| f64::from(track.unseen) <= max_unseen);
+        self.start_tracks(&second.free_boxes, good);
     }
 
     /// Agreement between a track's direction and that to a box, -0.5 to 0.5 times the score.
-    fn direction(&self, track: usize, b: usize, span: u32) -> f64 {
+    fn direction(&self, track: usize, seen: usize, span: u32) -> f64 {
         let track = &self.tracks[track];
-        let Some((past, [down, across])) =
-            track.past.as_ref().and_then(|p| Some((p, p.direction?)))
+        let past = track.past.as_ref();
+        let Some((past, [down, across])) = past.and_then(|past| Some((past, past.direction?)))
         else {
             return 0.0;
         };
-        let (seen, score) = &self.boxes[b];
-        let from = past
-            .reference(track.age, span)
-            .unwrap_or(past.last)
-            .center();
-        let to = seen.center();
+        let (bbox, score) = &self.boxes[seen];
+        let reference = past.reference(track.age, span).unwrap_or(past.last);
+        let (from, to) = (reference.center(), bbox.center());
         let (dx, dy) = (to.x - from.x, to.y - from.y);
         let length = dx.hypot(dy) + 1e-6;
         let cosine = (across * dx + down * dy) / length;
@@ -228,7 +235,7 @@ impl Round<'_> {
     pub(super) fn bot(&mut self, matcher: &mut Matcher) {
         let SortKind::Bot {
             activation,
-            overlap: least,
+            overlap: min_overlap,
             poor_overlap,
             new_overlap,
             good,
@@ -237,68 +244,52 @@ impl Round<'_> {
         else {
             return;
         };
-        let good_ones = self.scored(|s| s >= good);
-        let poor = self.scored(|s| s > LOWEST_SCORE && s < good);
-        let proof = self.config.minimum_consecutive_frames;
-        let of = |wanted: &dyn Fn(&Track) -> bool| -> Vec<usize> {
-            let each = self.tracks.iter().enumerate();
-            each.filter(|(_, t)| wanted(t)).map(|(i, _)| i).collect()
-        };
-        // Tracks seen last come before lost ones.
-        let mut pool = of(&|t| t.unseen <= 1 && t.hits >= proof);
-        pool.extend(of(&|t| t.unseen > 1));
-        let unproved = of(&|t| t.unseen <= 1 && t.hits < proof);
+        let good_boxes = self.boxes_scored(|score| score >= good);
+        let poor_boxes = self.boxes_scored(|score| score > LOWEST_SCORE && score < good);
+        // Tracks of the last frame come before lost ones.
+        let mut known = self.tracks_where(|t| t.unseen <= 1 && self.is_confirmed(t));
+        known.extend(self.tracks_where(|t| t.unseen > 1));
+        let unconfirmed = self.tracks_where(|t| t.unseen <= 1 && !self.is_confirmed(t));
 
-        let overlap = |t, b| self.overlap(t, b);
-        let scored = |t: usize, b: usize| self.overlap(t, b) * self.boxes[b].1;
-        let first = Self::pairs(matcher, &pool, &good_ones, least, scored, scored);
-        let left: Vec<usize> = first
-            .free_rows
-            .iter()
-            .map(|t| pool[*t])
-            .filter(|t| self.tracks[*t].unseen == 1)
-            .collect();
-        let second = Self::pairs(matcher, &left, &poor, poor_overlap, overlap, overlap);
-        let free: Vec<usize> = first.free_cols.iter().map(|b| good_ones[*b]).collect();
-        let third = Self::pairs(matcher, &unproved, &free, new_overlap, scored, scored);
-
-        let name =
-            |pairs: &[(usize, usize)], tracks: &[usize], boxes: &[usize]| -> Vec<(usize, usize)> {
-                pairs.iter().map(|&(t, b)| (tracks[t], boxes[b])).collect()
-            };
-        let mut all = name(&first.pairs, &pool, &good_ones);
-        all.extend(name(&second.pairs, &left, &poor));
-        all.extend(name(&third.pairs, &unproved, &free));
-        for (t, b) in all {
-            self.see(t, b);
-            self.tell(t, b);
+        let overlap = |track, seen| self.overlap(track, seen);
+        let scored = |track: usize, seen: usize| overlap(track, seen) * self.boxes[seen].1;
+        let lists = [&known[..], &good_boxes];
+        let first = Self::match_boxes(matcher, lists, min_overlap, scored, scored);
+        let mut left = first.free_tracks;
+        left.retain(|&track| self.tracks[track].unseen == 1);
+        let lists = [&left[..], &poor_boxes];
+        let second = Self::match_boxes(matcher, lists, poor_overlap, overlap, overlap);
+        let lists = [&unconfirmed[..], &first.free_boxes];
+        let third = Self::match_boxes(matcher, lists, new_overlap, scored, scored);
+        for found in [&first.pairs, &second.pairs, &third.pairs] {
+            self.update_tracks(found);
         }
         // Unconfirmed tracks that are not seen again are dropped.
-        let gone: Vec<usize> = third.free_rows.iter().map(|t| unproved[*t]).collect();
-        self.drop_tracks(&gone);
-        for b in third.free_cols.iter().map(|b| free[*b]) {
-            self.begin_bot(b, activation, at_once);
+        self.drop_tracks(&third.free_tracks);
+        let known = self.tracks.len();
+        self.start_tracks(&third.free_boxes, activation);
+        if at_once && self.frame == 1 {
+            self.report_new_tracks(known, &third.free_boxes, activation);
         }
-        self.expire(false);
+        self.drop_lost_tracks(false);
     }
 
-    fn drop_tracks(&mut self, gone: &[usize]) {
-        let mut number = 0;
+    fn drop_tracks(&mut self, dropped: &[usize]) {
+        let mut index = 0;
         self.tracks.retain(|_| {
-            number += 1;
-            !gone.contains(&(number - 1))
+            index += 1;
+            !dropped.contains(&(index - 1))
         });
     }
 
-    /// Begins a BoT-SORT track, which may have its id at once in the first frame.
-    fn begin_bot(&mut self, b: usize, activation: f64, at_once: bool) {
-        let before = self.tracks.len();
-        if self.boxes[b].1 >= activation {
-            self.begin(b);
-        }
-        if at_once && self.frame == 1 && self.tracks.len() > before {
-            let id = self.name(before);
-            self.answer.push((b, id));
+    /// Reports the tracks from `first` on, which began with the boxes of at least this score.
+    fn report_new_tracks(&mut self, first: usize, boxes: &[usize], min_score: f64) {
+        let began = boxes
+            .iter()
+            .filter(|&&seen| self.boxes[seen].1 >= min_score);
+        let began: Vec<usize> = began.copied().collect();
+        for (track, seen) in (first..self.tracks.len()).zip(began) {
+            self.report(track, seen);
         }
     }
 }

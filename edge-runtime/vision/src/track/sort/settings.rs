@@ -72,7 +72,8 @@ impl SortConfig {
         f64::from(self.lost_track_buffer) / REFERENCE_FPS
     }
 
-    pub(super) fn most_unseen(&self) -> f64 {
+    /// Frames after which an unseen track is dropped.
+    pub(super) fn max_unseen(&self) -> f64 {
         let rate = if self.frame_rate > 0.0 {
             self.frame_rate
         } else {

@@ -49,21 +49,21 @@ pub(super) struct Track {
 }
 
 impl Track {
-    pub(super) fn new(kind: SortKind, b: &BBox) -> Self {
+    pub(super) fn new(kind: SortKind, bbox: &BBox) -> Self {
         let form = match kind {
             SortKind::Sort { .. } | SortKind::Byte { .. } => Form::Sides,
             SortKind::Oc { .. } => Form::AreaAndRatio,
             SortKind::Bot { .. } => Form::CenterAndSize,
         };
         let past = matches!(kind, SortKind::Oc { .. }).then(|| Past {
-            last: *b,
+            last: *bbox,
             seen: VecDeque::new(),
             direction: None,
             frozen: None,
             is_observed: true,
         });
         Self {
-            motion: Motion::new(form, b),
+            motion: Motion::new(form, bbox),
             id: None,
             age: 0,
             unseen: 0,
@@ -86,26 +86,27 @@ impl Track {
         self.unseen = self.unseen.saturating_add(1);
     }
 
-    pub(super) fn see(&mut self, b: &BBox, span: u32) {
+    /// Updates the track by its box; directions are measured over `span` frames.
+    pub(super) fn update(&mut self, bbox: &BBox, span: u32) {
         if let Some(past) = &mut self.past {
             if let Some(from) = past.reference(self.age, span) {
-                let (from, to) = (from.center(), b.center());
+                let (from, to) = (from.center(), bbox.center());
                 let [down, across] = [to.y - from.y, to.x - from.x];
                 let length = down.hypot(across) + 1e-6;
                 past.direction = Some([down / length, across / length]);
             }
             if let Some(frozen) = past.frozen.take().filter(|_| !past.is_observed) {
-                self.motion = refound(frozen, &past.last, b, self.unseen);
+                self.motion = refound(frozen, &past.last, bbox, self.unseen);
             }
             past.is_observed = true;
-            past.last = *b;
-            past.seen.push_back((self.age, *b));
+            past.last = *bbox;
+            past.seen.push_back((self.age, *bbox));
             let age = self.age;
             while past.seen.len() > 1 && past.seen.front().is_some_and(|(at, _)| age - at > span) {
                 past.seen.pop_front();
             }
         }
-        self.motion.correct(b);
+        self.motion.correct(bbox);
         self.unseen = 0;
         self.hits = self.hits.saturating_add(1);
     }

@@ -1,8 +1,8 @@
-//! Pictures of the frames in which objects were seen last: an event may begin after its object is
-//! gone.
+//! Pictures of the frames that events may show: the latest, and that of the latest good sight of
+//! each object, because an event may begin when its object is hidden or gone.
 //!
-//! - A frame is kept while an object of the last [`KEPT_S`] seconds was seen last in it. While all
-//!   objects are in view that is the latest frame only.
+//! - A frame is kept while it shows an object of the last [`KEPT_S`] seconds well. While all
+//!   objects are in full view that is the latest frame only.
 //! - Earlier frames are copied, so that the decoder gets its frames back. They are converted and
 //!   drawn only for an event.
 //! - At most [`MAX_FRAMES`] frames and [`MAX_BYTES`] are kept in addition to the latest frame; the
@@ -21,13 +21,13 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// Pictures of recent frames, the oldest first.
 #[derive(Default)]
-pub(super) struct LastSights {
+pub(super) struct ShownFrames {
     frames: VecDeque<(u64, Pictures)>,
     /// Memory of the needed frames.
     needed: Vec<u64>,
 }
 
-impl LastSights {
+impl ShownFrames {
     /// Adds the latest frame, and drops those that are not in `needed`.
     pub(super) fn advance(
         &mut self,
@@ -114,41 +114,41 @@ mod tests {
         of(RgbImage::new(width, height).into())
     }
 
-    fn kept(sights: &LastSights) -> Vec<u64> {
-        sights.frames.iter().map(|(frame, _)| *frame).collect()
+    fn kept(shown: &ShownFrames) -> Vec<u64> {
+        shown.frames.iter().map(|(frame, _)| *frame).collect()
     }
 
     #[test]
-    fn only_the_latest_frame_and_those_with_a_last_sight_are_kept() {
-        let (mut sights, picture) = (LastSights::default(), pictures(8, 8));
-        sights.advance(1, &picture, [1].into_iter());
-        sights.advance(2, &picture, [1, 2].into_iter());
-        sights.advance(3, &picture, [1, 3, 3].into_iter());
-        assert_eq!(kept(&sights), [1, 3]);
-        assert!(sights.has(1) && !sights.has(2));
-        sights.advance(4, &picture, [4].into_iter());
-        assert_eq!(kept(&sights), [4]);
-        assert!(sights.kept(None).is_some() && sights.kept(Some(3)).is_none());
+    fn only_the_latest_frame_and_those_that_show_an_object_are_kept() {
+        let (mut shown, picture) = (ShownFrames::default(), pictures(8, 8));
+        shown.advance(1, &picture, [1].into_iter());
+        shown.advance(2, &picture, [1, 2].into_iter());
+        shown.advance(3, &picture, [1, 3, 3].into_iter());
+        assert_eq!(kept(&shown), [1, 3]);
+        assert!(shown.has(1) && !shown.has(2));
+        shown.advance(4, &picture, [4].into_iter());
+        assert_eq!(kept(&shown), [4]);
+        assert!(shown.kept(None).is_some() && shown.kept(Some(3)).is_none());
     }
 
     #[test]
     fn earlier_frame_gives_its_memory_back() {
         let picture = lent(8, 8);
         let memory = Arc::downgrade(&picture.planes);
-        let mut sights = LastSights::default();
-        sights.advance(1, &of(picture), [1].into_iter());
+        let mut shown = ShownFrames::default();
+        shown.advance(1, &of(picture), [1].into_iter());
         assert!(memory.upgrade().is_some());
-        sights.advance(2, &pictures(8, 8), [1, 2].into_iter());
+        shown.advance(2, &pictures(8, 8), [1, 2].into_iter());
         assert!(memory.upgrade().is_none());
-        let kept = sights.kept(Some(1)).map(|kept| kept.clean.rgb());
+        let kept = shown.kept(Some(1)).map(|kept| kept.clean.rgb());
         assert_eq!(kept.map(|rgb| rgb.data.clone()), Some(vec![90; 8 * 8 * 3]));
     }
 
     #[test]
     fn event_shares_the_copy_and_not_the_conversion() {
-        let mut sights = LastSights::default();
-        sights.advance(1, &of(lent(8, 8)), [1].into_iter());
-        let [first, second] = [Some(1), None].map(|frame| sights.kept(frame).expect("kept"));
+        let mut shown = ShownFrames::default();
+        shown.advance(1, &of(lent(8, 8)), [1].into_iter());
+        let [first, second] = [Some(1), None].map(|frame| shown.kept(frame).expect("kept"));
         let planes = |of: &Pictures| Arc::clone(&of.clean.picture().planes);
         assert!(Arc::ptr_eq(&planes(&first), &planes(&second)));
         assert!(!Arc::ptr_eq(&first.clean.rgb(), &second.clean.rgb()));
@@ -204,15 +204,15 @@ mod tests {
 
     #[test]
     fn oldest_frames_go_when_they_are_too_many_or_too_large() {
-        let (mut sights, picture) = (LastSights::default(), pictures(8, 8));
+        let (mut shown, picture) = (ShownFrames::default(), pictures(8, 8));
         for frame in 0..100 {
-            sights.advance(frame, &picture, 0..100);
+            shown.advance(frame, &picture, 0..100);
         }
-        assert_eq!(kept(&sights), (83..100).collect::<Vec<u64>>());
+        assert_eq!(kept(&shown), (83..100).collect::<Vec<u64>>());
         let large = of(lent(3840, 2160));
         for frame in 100..110 {
-            sights.advance(frame, &large, 0..200);
+            shown.advance(frame, &large, 0..200);
         }
-        assert_eq!(kept(&sights), (104..110).collect::<Vec<u64>>());
+        assert_eq!(kept(&shown), (104..110).collect::<Vec<u64>>());
     }
 }
