@@ -189,7 +189,8 @@ impl Given<'_> {
                 report
                     .events_waiting_since_ms
                     .unwrap_or(from)
-                    .clamp(from, to),
+                    .max(from)
+                    .min(to),
                 to,
             ),
         };
