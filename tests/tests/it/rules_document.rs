@@ -310,11 +310,11 @@ is journaled with its pictures, published, and notified to the channels in `noti
 in the chat, the API, or the MQTT command `review`
 ([how it works](../design/reviews.md)).
 
-The pictures of an event show its object: they are of the latest frame that shows it. An event may
-begin after its object left the picture, such as `leaves` or a crossing on the way out. Its
-`shown_frame` is then the number of the frame of its pictures and its bounding box. The box keeps up
-to 16 such frames of a pipeline, about 64 MiB, for 10 seconds; without one the pictures are of the
-moment of the event.
+The pictures of an event show its object. An event may begin after its object left the picture, such
+as `leaves` or a crossing on the way out. Its pictures are then of the latest frame that shows the
+object well. `shown_frame` is the number of that frame, and the bounding box is of it too. The
+runtime keeps up to 16 such frames of a pipeline, about 64 MiB, for 10 seconds. Without one the
+pictures are of the moment of the event.
 
 | Verdict | Confidence by default | Meaning |
 |---|---|---|
