@@ -347,7 +347,8 @@ impl Tool for Filter {
                 Param::optional(
                     "where",
                     Kind::Conditions,
-                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, time is [not] FROM to TO, \
+                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO [or FROM-TO], \
+                     time is [not] FROM to TO [or FROM to TO], \
                      place is [not] within NUMBER m | km of LATITUDE LONGITUDE, \
                      FIELD [not] < | <= | = | >= | > NUMBER, FIELD is known | unknown.",
                 ),
@@ -368,7 +369,7 @@ impl Tool for Filter {
         let mut conditions = params.conditions()?;
         conditions
             .iter_mut()
-            .for_each(|condition| condition.know_cameras(&params.pictures));
+            .for_each(|condition| condition.compare_with(&params.pictures));
         let (of_scores, others): (Vec<_>, Vec<_>) = conditions
             .iter()
             .partition(|condition| params.any || condition.needs_scores());
