@@ -173,7 +173,7 @@ impl Durable {
             let entry = new.into_entry(content, Content::Stored, index.next_number(), now);
             let slot = Slot::of(&entry);
             let now_us = now.as_microsecond();
-            let room = make_room(&index, &slot, &self.limits)?;
+            let room = make_room(&index, &slot, &self.limits, now_us)?;
             let slots = room.iter().filter_map(|name| index.slot(name));
             let current = slots.filter(|slot| slot.is_there(now_us)).count();
             (entry, room, current)

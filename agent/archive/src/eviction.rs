@@ -2,11 +2,11 @@
 //!
 //! | order | evicted | when |
 //! |---|---|---|
-//! | 1 | the oldest stored entries of class normal | more bytes, entries or records than allowed |
-//! | 2 | the oldest references | more references or records of them than allowed |
+//! | 1 | entries whose time to live has passed | always |
+//! | 2 | the oldest stored entries of class normal | more bytes, entries or records than allowed |
+//! | 3 | the oldest references | more references or records of them than allowed |
 //!
-//! A protected entry is never evicted; where only such are left, the new entry is refused. What has
-//! expired is removed by a sweep alone, whose caller judges the clock.
+//! A protected entry is never evicted; where only such are left, the new entry is refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -67,8 +67,13 @@ pub(crate) fn make_room(
     index: &Index,
     slot: &Slot,
     limits: &Limits,
+    now_us: i64,
 ) -> Result<Vec<EntryName>, ArchiveError> {
     let mut plan = Plan::new(index, slot);
+    // A few at a time bound the batch; the periodic sweep removes the rest.
+    for name in expired(index, now_us, MAX_EXPIRED) {
+        plan.evict(name);
+    }
     let mut oldest = index.evictable(true);
     while let Some(exceeded) = exceeded_bound(&plan, slot, limits) {
         plan.evict(oldest.next().ok_or(exceeded)?.clone());
@@ -92,6 +97,9 @@ fn exceeded_bound(plan: &Plan<'_>, slot: &Slot, limits: &Limits) -> Option<Archi
     };
     Some(ArchiveError::Full { needed, remedy })
 }
+
+/// Expired entries that one ingest removes.
+const MAX_EXPIRED: usize = 64;
 
 /// The state after the new entry and the evictions so far.
 struct Plan<'a> {

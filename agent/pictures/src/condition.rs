@@ -3,8 +3,7 @@
 //! - The form is `FIELD COMPARISON VALUE`. `is` takes texts, ranges of numbers or ranges of times
 //!   without their ends, joined by `or`. A range of hours may pass midnight: `hour is 22-6`.
 //! - `place` takes a distance too: `place is within 20 km of 52.52 13.4`.
-//! - `folder` is a folder that the file is below, of those that the pictures do not share and
-//!   the last that they share; only its letters and digits count.
+//! - `folder` is a folder that the file is below; the words of its name count.
 //! - `name` is a pattern of the file's name: `name is IMG_*`; `day` one of any year: `5 October`.
 //! - Hours are numbers or times of a clock: `hour is 9:30-17`.
 //! - `not` negates a comparison: `hour not >= 19`.
@@ -152,10 +151,8 @@ pub struct Condition {
     name: &'static str,
     field: Field,
     test: Test,
-    /// Texts that are the end of a camera's name, see [`Self::compare_with`].
+    /// Texts that are the end of a camera's name, see [`Self::know_cameras`].
     whole: Vec<String>,
-    /// Folders above the last one that all pictures share.
-    shared: usize,
 }
 
 /// A text that is not a condition.
@@ -208,30 +205,15 @@ impl Condition {
             field,
             test,
             whole: Vec::new(),
-            shared: 0,
         })
     }
 
-    /// Reads the cameras and folders of the pictures that it is asked about. A text that ends the
-    /// name of a camera means none with further words then: "iPhone 12" is no "iPhone 12 Pro" where
-    /// there are both.
-    pub fn compare_with(&mut self, pictures: &[Picture]) {
+    /// Looks which texts are the end of the name of a picture's camera. Those mean no camera with
+    /// further words then: "iPhone 12" is no "iPhone 12 Pro" where there are both.
+    pub fn know_cameras(&mut self, pictures: &[Picture]) {
         let Test::OneOf { texts, .. } = &self.test else {
             return;
         };
-        let folders = || {
-            pictures
-                .iter()
-                .filter_map(|one| Path::new(&one.file).parent())
-        };
-        let shared = |one: usize, folder: &Path, first: &Path| {
-            let pairs = first.iter().zip(folder).take(one);
-            pairs.take_while(|(one, other)| one == other).count()
-        };
-        let shared = folders()
-            .next()
-            .map(|first| folders().fold(usize::MAX, |count, folder| shared(count, folder, first)));
-        self.shared = shared.unwrap_or_default().saturating_sub(1);
         let cameras = || pictures.iter().filter_map(|one| one.camera.as_deref());
         let is_end = |text: &&String| cameras().any(|camera| ends_with_words(text, camera));
         self.whole = texts.iter().filter(is_end).cloned().collect();
@@ -280,9 +262,9 @@ impl Condition {
             "camera" if self.whole.contains(text) => ends_with_words(text, value),
             "camera" => has_words(text, value),
             "folder" => {
-                let mut folders = Path::new(value).iter().skip(self.shared);
-                let wanted = letters(text);
-                folders.any(|one| letters(&one.to_string_lossy()) == wanted)
+                let mut folders = Path::new(value).iter();
+                let wanted = words(text);
+                folders.any(|one| words(&one.to_string_lossy()) == wanted)
             }
             "name" => fits_pattern(text, value),
             _ => value.eq_ignore_ascii_case(text),
@@ -359,10 +341,11 @@ fn fits_pattern(pattern: &str, name: &str) -> bool {
     inner.is_some()
 }
 
-/// The letters and digits of a name, in lower case.
-fn letters(name: &str) -> String {
-    let letters = name.chars().filter(|letter| letter.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
+/// The words of a name in lower case, which other characters separate.
+fn words(name: &str) -> Vec<String> {
+    let words = name.split(|letter: char| !letter.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 /// Returns whether a name has the wanted words, one after the other, in any case of letters.
@@ -594,31 +577,20 @@ mod tests {
             ("camera is Apple", [true, true]),
         ] {
             let mut condition: Condition = text.parse().unwrap();
-            condition.compare_with(&pictures);
+            condition.know_cameras(&pictures);
             let met = [0, 1].map(|n| condition.is_met(&pictures[n]));
             assert_eq!(met, expected, "{text}");
         }
     }
 
     #[test]
-    fn folder_above_that_of_all_pictures_is_no_value() {
-        let files = [
-            "/srv/photos/Oak_Lane-12/a.jpg",
-            "/srv/photos/mill/old/b.jpg",
-        ];
-        let pictures = files.map(|file| picture(file, None));
-        for (text, expected) in [
-            ("folder is oak lane 12", [true, false]),
-            ("folder is MILL or old", [false, true]),
-            ("folder is photos", [true, true]),
-            ("folder is srv", [false, false]),
-            ("folder is not srv", [true, true]),
-        ] {
-            let mut condition: Condition = text.parse().unwrap();
-            condition.compare_with(&pictures);
-            let met = [0, 1].map(|n| condition.is_met(&pictures[n]));
-            assert_eq!(met, expected, "{text}");
-        }
+    fn folder_is_compared_by_the_words_of_its_name() {
+        let of = |text: &str, file: &str| {
+            let condition: Condition = text.parse().unwrap();
+            condition.is_met(&picture(file, None))
+        };
+        assert!(of("folder is oak lane 12", "/srv/Oak_Lane-12/a.jpg"));
+        assert!(!of("folder is 1-23", "/srv/12-3/a.jpg"));
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Model {
     }
 
     /// Adds an item. Returns whether there was room, and changes nothing without it.
-    fn ingest(&mut self, item: Item) -> bool {
+    fn ingest(&mut self, item: Item, now: Timestamp) -> bool {
         if self
             .find(&item.name)
             .is_some_and(|known| known.is_protected)
@@ -120,6 +120,10 @@ impl Model {
         self.remove(&item.name);
         self.0.push(item.clone());
         let is_new = |other: &Item| other.name == item.name;
+        // A new entry does not expire by its own ingest.
+        let new = self.0.pop().unwrap();
+        self.expire(now);
+        self.0.push(new);
         let stored = |model: &Self| model.0.iter().filter(|item| item.content.is_some()).count();
         while self.bytes() as u64 > LIMITS.max_bytes || stored(self) > LIMITS.max_entries {
             let victim = self
@@ -250,7 +254,7 @@ impl World {
             is_protected: false,
             expires: ttl.map(|ttl| self.now.checked_add(ttl).unwrap()),
         };
-        let has_room = self.model.ingest(item);
+        let has_room = self.model.ingest(item, self.now);
         assert_eq!(done.is_ok(), has_room, "{done:?}");
     }
 

@@ -135,10 +135,14 @@ fn params(step: &str, call: &mut Call, tools: &Toolbox, changes: &mut Vec<Change
             .params
             .iter()
             .filter(|param| !call.params.contains_key(param.name));
+        let value = call.params.get(*name);
         let mut missing = free.clone().filter(|param| param.required);
         let near = nearest(name, free.map(|param| param.name));
         let one = || match (unknown.as_slice(), missing.next(), missing.next()) {
-            ([_], Some(missing), None) => Some(missing.name),
+            ([_], Some(missing), None) => {
+                let is_fit = value.is_some_and(|value| missing.kind.refuse(value).is_none());
+                (is_fit && missing.kind != Kind::Name).then_some(missing.name)
+            }
             _ => None,
         };
         if let Some(near) = near.or_else(one)

@@ -231,6 +231,8 @@ steps:
     ];
     assert_eq!(changes, expected);
     assert_eq!(plan.steps[0].call.params["folder"], "./a");
+    let named = left(&steps.replace("name: a}", "folder: a}"));
+    assert!(named[0].contains("name: is missing"), "{named:?}");
     // Two results of "best" fit.
     let unclear = left(&steps.replace("${best.pictures}", "${best.chosen}"));
     assert!(unclear[0].contains("no result \"chosen\""), "{unclear:?}");

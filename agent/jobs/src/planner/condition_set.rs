@@ -84,7 +84,7 @@ impl Conditions {
 
     /// The months that are wanted beside a time: "the last week in March" may be one of March.
     pub(super) fn month_beside(&self, range: Range) -> Option<String> {
-        let is_month = |test: &&Test| test.is_wanted && test.field == "month";
+        let is_month = |test: &&Test| test.is_wanted && ["day", "month"].contains(&test.field);
         let month = self.tests.iter().find(is_month)?.value.clone();
         (range != Range::default()).then_some(month)
     }

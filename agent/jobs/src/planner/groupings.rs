@@ -116,9 +116,16 @@ impl Words {
             let end = end.map_or(at + 2, |place| place + 1);
             // "Of each other" is "them" here.
             let is_mutual = self.stands(at + 2, &["them"]) && self.is_in(begin, "within|taken");
-            let is_between = (at + 2..end).any(|place| self.is_in(place, "between"));
-            let is_gap = (begin..at).any(|place| self.is_in(place, GAPS));
-            (is_mutual || is_between || is_gap).then_some((begin, count as f64 * unit, end))
+            let is_between = (at + 2..end).any(|place| self.stands(place, &["between", "two"]));
+            let is_gap = is_between || (begin..at).any(|place| self.is_in(place, GAPS));
+            // "Photos taken after a pause of 2 hours" are some, and no groups.
+            let says_groups = |place: usize| {
+                let is_by = self.stands(place, &["by"]) || self.stands(place, &["cut"]);
+                is_by || self.grouping_noun(place).is_some_and(|(by, _)| by == "gap")
+            };
+            let is_grouped = (0..at).any(says_groups) || self.is_arranged_before(at);
+            let is_gap = is_gap && is_grouped;
+            (is_mutual || is_gap).then_some((begin, count as f64 * unit, end))
         })?;
         self.use_up(begin, end - begin);
         Some(minutes)

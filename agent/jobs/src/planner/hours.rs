@@ -219,7 +219,7 @@ impl Words {
         let first = self.meaning(begin, MONTHS);
         let (mut days, mut end) = (Vec::new(), first.map_or(begin, |(_, end)| end));
         let mut at = end;
-        let mut is_span = false;
+        let (mut is_span, mut has_span) = (false, false);
         loop {
             at += usize::from(self.stands(at, &["the"]));
             let Some(found) = day(at) else { break };
@@ -229,6 +229,7 @@ impl Words {
                 _ => days.push(found),
             }
             end = at + 1;
+            has_span |= is_span;
             is_span = self.is_in(end, "to|until|till") || is_between && self.stands(end, &["and"]);
             at = end + usize::from(is_span || self.is_in(end, "and|or"));
         }
@@ -240,7 +241,8 @@ impl Words {
         };
         // "The best 5 March photos", "in March 23".
         let is_clear = has_ordinal || is_led && (first.is_none() || self.stands(place, &["on"]));
-        let is_date = self.get(end).and_then(number).is_some_and(|year| year > 31);
+        let is_pair = is_between && !has_span || self.is_in(end, "to|until|till");
+        let is_date = is_pair || self.get(end).and_then(number).is_some_and(|year| year > 31);
         let values: Vec<String> = days.iter().map(|day| format!("{day} {month}")).collect();
         let is_read = is_clear && !is_date && !values.is_empty();
         is_read.then(|| (Test::is("day", &values.join(" or ")), end))

@@ -10,7 +10,6 @@
 
 use std::ops::Range;
 
-use jiff::fmt::strtime;
 use watchkeeper_english::{one_of, singular};
 
 use super::camera_words::is_maker;
@@ -30,10 +29,10 @@ const SYNONYMS: [Table; 6] = [LEFT_OUT, LOOKS, COPIES, OUTPUTS, GROUPS, OTHERS];
 
 /// What pictures must not have or be.
 const LEFT_OUT: Table = Table(
-    "apart from=except|aside from=except|other than=except|with the exception of=except\
-     |not counting=except|not including=except|but not=except|get rid of=remove|throw out=remove\
-     |throw away=remove|sift out=remove|weed out=remove|kick out=remove|take out=remove\
-     |filter out=remove|screen out=remove|discard=remove|cull=remove|eliminate=remove|ditch=remove\
+    "apart from=except|aside from=except|other than=except|with the exception of=except
+     |not counting=except|not including=except|but not=except|get rid of=remove|throw out=remove
+     |throw away=remove|sift out=remove|weed out=remove|kick out=remove|take out=remove
+     |filter out=remove|screen out=remove|discard=remove|cull=remove|eliminate=remove|ditch=remove
      |toss=remove|dump=remove|reject=remove|leave out=without|leaving out=without\
      |leave aside=without|minus=without|have no=without|has no=without|having no=without\
      |carry no=without|show no=without|contain no=without|do not have=without|does not have=without\
@@ -51,12 +50,12 @@ const LOOKS: Table = Table(
     "out of focus=blurred|not sharp=blurred|not in focus=blurred|in focus=sharp|focused=sharp\
      |tack sharp=sharp|fuzzy=blurred|shaky=blurred|defocused=blurred|defocussed=blurred\
      |unfocused=blurred|soft=blurred|motion blurred=blurred|motion blur=blurred\
-     |camera shake=blurred|clear=sharp|crisp=sharp|least sharp=blurriest|most blurred=blurriest\
+     |camera shake=blurred|crisp=sharp|least sharp=blurriest|most blurred=blurriest\
      |clearest=sharpest|dim=dark|too dim=too dark|poorly lit=too dark|badly lit=too dark\
      |under exposed=underexposed|too light=too bright|over exposed=overexposed\
      |washed out=overexposed|over- and underexposed=overexposed and underexposed\
-     |crisp to fuzzy=sharpest to blurriest|sharp to blurred=sharpest to blurriest|came out=are\
-     |turned out=are|have come out=are|blown out=overexposed|burnt out=overexposed\
+     |crisp to fuzzy=sharpest to blurriest|sharp to blurred=sharpest to blurriest\
+     |blown out=overexposed|burnt out=overexposed\
      |representative=best|single best=best|very best=best|whatever is=that are\
      |anything that is=that are|everything that is=that are|that is=that are|that were=that are\
      |which were=that are|which is=that are",
@@ -144,7 +143,7 @@ const OTHERS: Table = Table(
 
 /// Beginnings of questions about the pictures of a folder, which an album answers.
 const QUESTIONS: Table = Table(
-    "what cameras=by camera|which cameras=by camera|which camera=by camera|what devices=by camera\
+    "what cameras are used=by camera|which cameras are used=by camera|what cameras=by camera|which cameras=by camera|which camera=by camera|what devices=by camera\
      |which devices=by camera|where=by place|on which days=by day|which days=by day",
 );
 
@@ -174,9 +173,7 @@ pub(super) fn normal_form(text: &str) -> Vec<Token> {
     let mut words: Vec<Token> = split.collect();
     split_hyphens(&mut words);
     drop_reason(&mut words);
-    drop_statement(&mut words);
     resolve_definition(&mut words);
-    drop_weekday_of_date(&mut words);
     if words.iter().any(|(word, _)| is_folder(word)) {
         let begin = words
             .iter()
@@ -242,60 +239,42 @@ fn is_name(words: &[Token], at: usize) -> bool {
     at.checked_sub(1).is_some_and(|at| is_in(words, at, leads))
 }
 
-/// Splits `near-identical`; a name stays.
+/// Splits `near-identical` and `landscape-format`: words that a table has with a space.
 fn split_hyphens(words: &mut Vec<Token>) {
-    let leads = "album|as|it|into|sheet|to";
     for at in (0..words.len()).rev() {
-        let word = word(words, at);
-        let is_split = |part: &str| !part.is_empty() && part.chars().all(char::is_alphabetic);
-        let is_led = at > 0 && is_in(words, at - 1, leads);
-        if word.contains('-') && word.split('-').all(is_split) && !is_led && !is_name(words, at) {
-            replace(words, at..at + 1, &word.replace('-', " "));
+        let spaced = word(words, at).replace('-', " ");
+        let begins = |phrase: &str| {
+            let behind = phrase.strip_prefix(spaced.as_str());
+            behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(' '))
+        };
+        let mut phrases = SYNONYMS.iter().flat_map(|table| table.phrases());
+        let is_shape = one_of("landscape format|portrait format|upright format", &spaced);
+        let is_split = spaced.contains(' ') && (is_shape || phrases.any(begins));
+        if is_split && word(words, at).contains('-') && !is_name(words, at) {
+            replace(words, at..at + 1, &spaced);
         }
     }
 }
 
-/// Drops `because I need them` and `so that they fit`, up to a comma or the end.
+/// Words of a reason, beside those of [`PURPOSES`]. No rule reads one of them.
+const REASON: &str = "\
+    a|an|asks|because|can|could|give|has|have|he|i|in|it|me|must|my|need|needs|our|print|publish\
+    |send|share|she|show|so|that|the|them|they|to|use|want|wants|we|you";
+
+/// Drops `because I need them for the website`, up to a comma or the end. Another word keeps all.
 fn drop_reason(words: &mut Vec<Token>) {
-    let people = "he|i|it|my|she|that|they|we";
     let begins = |at: &usize| {
-        is_in(words, *at, "because")
-            || is_in(words, *at, "so") && is_in(words, at + 1, people)
-            || is_in(words, *at, "in")
-                && is_in(words, at + 1, "order")
-                && is_in(words, at + 2, "to")
+        is_in(words, *at, "because") || is_in(words, *at, "so") && is_in(words, at + 1, "that")
     };
     let Some(begin) = (0..words.len()).find(begins) else {
         return;
     };
     let end = (begin..words.len()).find(|at| has_comma(words, *at));
     let end = end.map_or(words.len(), |at| at + 1);
-    let mut reason = words.iter().take(end).skip(begin);
-    if !reason.any(|(word, _)| is_folder(word)) {
-        replace(words, begin..end, "");
-    }
-}
-
-/// Drops what `my ./a folder is full of doubles, …` says of the folder, unless words behind refer to
-/// it.
-fn drop_statement(words: &mut Vec<Token>) {
-    let folder =
-        (0..words.len().min(2)).find(|at| words.get(*at).is_some_and(|(w, _)| is_folder(w)));
-    let Some(begin) = folder.map(|at| at + 1) else {
-        return;
+    let is_reason = |at: usize| {
+        is_in(words, at, REASON) || is_in(words, at, "for") || is_in(words, at, PURPOSES)
     };
-    let verb = begin + usize::from(is_in(words, begin, "folder"));
-    // "./a has to be sorted" is a request.
-    let is_verb = is_in(words, verb, "contains|has") && !is_in(words, verb + 1, "to")
-        || is_in(words, verb, "is") && is_in(words, verb + 1, "full");
-    let is_statement = is_verb && !has_comma(words, begin - 1);
-    let end = (verb..words.len())
-        .find(|at| has_comma(words, *at))
-        .map(|at| at + 1);
-    let Some(end) = end.filter(|_| is_statement) else {
-        return;
-    };
-    if !(end..words.len()).any(|at| is_in(words, at, "it|ones|them|they|these|those")) {
+    if (begin..end).all(is_reason) {
         replace(words, begin..end, "");
     }
 }
@@ -329,21 +308,6 @@ fn resolve_definition(words: &mut Vec<Token>) {
         if singular(&word.to_lowercase()) == from {
             word.clone_from(&to);
         }
-    }
-}
-
-/// Reads `Tuesday the 24th of November` as `24th of November`.
-fn drop_weekday_of_date(words: &mut Vec<Token>) {
-    let is_weekday = |at: &usize| strtime::parse("%A", word(words, *at)).is_ok();
-    let Some(at) = (0..words.len()).find(is_weekday) else {
-        return;
-    };
-    let day = at + 1 + usize::from(is_in(words, at + 1, "the"));
-    let of = day + 1 + usize::from(is_in(words, day + 1, "of"));
-    let is_month = |at: usize| strtime::parse("%B", word(words, at)).is_ok();
-    let is_number = |at: usize| word(words, at).starts_with(|c: char| c.is_ascii_digit());
-    if is_number(day) && is_month(of) || is_month(day) && is_number(day + 1) {
-        replace(words, at..day, "");
     }
 }
 

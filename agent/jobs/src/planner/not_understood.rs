@@ -246,7 +246,9 @@ impl fmt::Display for NotUnderstood {
 const EXAMPLE: &str = "organise ./photos by day and keep the 3 best of each, or: the best 10 \
                        pictures of last week's cars";
 
-/// Where the words are that the rules read.
-const FORMS: &str = "; docs/guide/jobs.md lists the words that are read";
+/// The most frequent forms that the rules read.
+const FORMS: &str = "; times are as in: last week, on 5 October, in March 2026, after 18:00; groups as \
+                     in: by day, per camera; choices as in: the 3 best of each day, newest first; all \
+                     words are in docs/guide/jobs.md";
 
 impl std::error::Error for NotUnderstood {}

@@ -1,9 +1,9 @@
-//! Requests for several outputs: `the sharp ones into album good, the rest into album more`.
+//! Requests for several outputs: `the sharp ones of ./a into album good, the rest into album more`.
 //!
 //! - A request is divided only if each part names an output, and one is of the rest or the whole is
-//!   not understood.
-//! - What stands before the first part and a comma or colon, and the folder, are of each part.
-//! - "The rest" is what the part before has left of its pictures.
+//!   not understood. What stands before the first part says nothing but the folder.
+//! - "The rest" is what the other part has left of the folder. It has no conditions of its own, and
+//!   that part either a choice or conditions.
 //!
 //! Not here: how a part is read ([`Request::read`]).
 
@@ -11,13 +11,13 @@ use jiff::civil::DateTime;
 use watchkeeper_english::one_of;
 
 use super::condition_set::Conditions;
-use super::request::Request;
+use super::request::{Request, Source};
 use super::words::{ORDERS, Range, is_filler, is_folder, is_path, number, tokens};
 use crate::cameras::KnownNames;
 
 /// Most parts of a request.
 const MAX_PARTS: usize = 8;
-/// Words that stand for what other parts have left.
+/// Words that stand for what another part has left.
 const REST: [&str; 7] = [
     "those without",
     "the rest of them",
@@ -30,35 +30,33 @@ const REST: [&str; 7] = [
 
 /// Returns whether a request has several outputs, one of them of the rest.
 pub(super) fn names_rest(text: &str) -> bool {
-    divide(text).is_some_and(|(_, parts)| parts.iter().any(|part| rest(part).is_some()))
+    divide(text).is_some_and(|parts| parts.iter().any(|part| rest(part).is_some()))
 }
 
 /// Reads a request as several, each with an output of its own name.
 pub(super) fn read(text: &str, now: DateTime, names: &KnownNames) -> Option<Vec<Request>> {
     let all = tokens(text);
-    let folder = all
-        .iter()
-        .find(|word| is_folder(word) && is_path(word.trim_matches('"')));
-    let (shared, parts) = divide(text).or_else(|| two_orders(text))?;
+    let mut folders = all.iter().filter(|word| is_path(word.trim_matches('"')));
+    let folder = folders.next().filter(|_| folders.next().is_none())?;
+    let parts = divide(text).or_else(|| two_orders(text))?;
     let mut requests: Vec<Request> = Vec::new();
-    for part in parts {
-        let rest = rest(&part);
-        let said = match &rest {
-            Some(rest) => rest.clone(),
-            None => format!("{shared}{part}"),
-        };
-        let is_whole = folder.is_none_or(|folder| said.contains(folder.as_str()));
-        let said = match folder.filter(|_| !is_whole) {
-            Some(folder) => format!("photos in {folder}, {said}"),
-            None => said,
+    for part in &parts {
+        let rest = rest(part);
+        let said = rest.as_ref().unwrap_or(part);
+        let said = match said.contains(folder.as_str()) {
+            true => said.clone(),
+            false => format!("photos in {folder}, {said}"),
         };
         let mut request = Request::read(&said, now, names).ok()?;
-        let narrows = request.conditions != Conditions::default() || request.organises();
-        let narrows = narrows || request.best.is_some() || request.range != Range::default();
-        match rest {
-            Some(_) => leave(&mut request, requests.last()?)?,
-            None if !is_whole && !narrows && request.cameras.is_empty() => return None,
-            None => {}
+        if rest.is_some() {
+            let former = requests.first().filter(|_| parts.len() == 2)?;
+            let is_clear = narrowings(&request) == 0 && narrowings(former) == 1;
+            if !is_clear || former.sets.is_some() || former.like.is_some() {
+                return None;
+            }
+            request.rest_of = Some(Box::new(former.clone()));
+        } else if narrowings(&request) == 0 && request.by.is_empty() {
+            return None;
         }
         let is_taken = |name: &String| requests.iter().any(|one| file(one) == *name);
         let wanted = file(&request);
@@ -68,7 +66,20 @@ pub(super) fn read(text: &str, now: DateTime, names: &KnownNames) -> Option<Vec<
         }
         requests.push(request);
     }
-    Some(requests)
+    let is_folder = |one: &Request| matches!(one.source, Source::Folder(_));
+    requests.iter().all(is_folder).then_some(requests)
+}
+
+/// Kinds of what a request keeps of a folder: a time, a camera, conditions, a choice.
+fn narrowings(request: &Request) -> usize {
+    let kinds = [
+        request.range != Range::default(),
+        !request.cameras.is_empty(),
+        request.conditions != Conditions::default(),
+        request.best.is_some(),
+        request.sets.is_some() || request.like.is_some(),
+    ];
+    kinds.into_iter().filter(|is| *is).count()
 }
 
 /// The name of what a request makes.
@@ -82,100 +93,77 @@ fn rest(part: &str) -> Option<String> {
     let lower = part.to_ascii_lowercase();
     let find = |rest: &&str| {
         let begin = lower.find(*rest)?;
-        let behind = part.get(begin + rest.len()..)?;
-        // "Those without people" are others.
+        let (before, behind) = (part.get(..begin)?, part.get(begin + rest.len()..)?);
+        // "Those without people" are others, and an album may be called "the rest".
         let is_alone = *rest != "those without" || behind.trim_start().starts_with("in");
-        is_alone.then(|| {
-            format!(
-                "{}all photos{behind}",
-                part.get(..begin).unwrap_or_default()
-            )
-        })
+        let is_meant = is_alone && !before.contains('"');
+        is_meant.then(|| format!("{before}all photos{behind}"))
     };
     REST.iter().find_map(find)
 }
 
-/// Makes a request one for what a former part has left of its pictures.
-fn leave(request: &mut Request, former: &Request) -> Option<()> {
-    let is_clear = former.sets.is_none() && former.like.is_none() && former.rest_of.is_none();
-    let is_bounded = former.conditions != Conditions::default() || former.best.is_some();
-    if !is_clear {
-        return None;
-    }
-    request.source.clone_from(&former.source);
-    request.more_folders.clone_from(&former.more_folders);
-    if is_bounded {
-        request.range = former.range;
-        request.cameras.clone_from(&former.cameras);
-    }
-    if former.best.is_some() {
-        request.conditions.clone_from(&former.conditions);
-    }
-    request.rest_of = Some(Box::new(former.clone()));
-    Some(())
-}
-
 /// Divides `the brightest and the 2 darkest photos` at its orders, each an album of that name.
-fn two_orders(text: &str) -> Option<(String, Vec<String>)> {
+fn two_orders(text: &str) -> Option<Vec<String>> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let is_order = |at: usize| {
+    let order = |at: usize| {
         words
             .get(at)
             .and_then(|word| ORDERS.get(&word.to_lowercase()))
     };
     let is_led = |at: usize| {
-        words
-            .get(at)
-            .is_some_and(|word| *word == "the" || number(word).is_some())
+        let word = words.get(at);
+        word.is_some_and(|word| *word == "the" || number(word).is_some())
     };
     let and = (1..words.len()).find(|at| words.get(*at) == Some(&"and"))?;
+    // "The best and sharpest photos" are both.
     let second = (and + 1..words.len()).find(|at| !is_led(*at))?;
-    let begin = (0..and - 1)
-        .rev()
-        .take_while(|at| is_led(*at))
-        .last()
-        .unwrap_or(and - 1);
-    (is_order(and - 1)?, is_order(second)?);
+    let begin = (0..and - 1).rev().take_while(|at| is_led(*at)).last();
+    let (begin, _, _) = (begin.unwrap_or(and - 1), order(and - 1)?, order(second)?);
     let (lead, behind) = (words.get(..begin)?, words.get(second + 1..)?);
     let part = |order: &[&str]| {
         let name = order.last().copied().unwrap_or_default();
-        format!(
-            "{}, album called {name}",
-            [lead, order, behind].concat().join(" ")
-        )
+        let words = [lead, order, behind].concat().join(" ");
+        format!("{words}, album called {name}")
     };
     let parts = [words.get(begin..and)?, words.get(and + 1..=second)?].map(part);
-    Some((String::new(), parts.to_vec()))
+    (second > and + 1).then(|| parts.to_vec())
 }
 
 /// A part of a sentence, and what ends it: `,`, `:` or a word such as "and".
 type Clause = (String, String);
 
-/// Divides a text into what is shared and the parts with an output each.
-fn divide(text: &str) -> Option<(String, Vec<String>)> {
-    let (mut shared, mut parts) = (String::new(), Vec::<String>::new());
-    let mut open = String::new();
+/// Divides a text into parts with an output each.
+fn divide(text: &str) -> Option<Vec<String>> {
+    let (mut frame, mut parts, mut open) = (None, Vec::<String>::new(), String::new());
     for (clause, end) in clauses(text) {
-        let joint = if end == "," {
-            ", ".to_owned()
-        } else {
-            format!(" {end} ")
-        };
-        let output = output(&clause, !parts.is_empty());
-        match output {
+        match output(&clause, !parts.is_empty()) {
             Some(output) => parts.push(std::mem::take(&mut open) + &output),
             None if parts.is_empty() && [",", ":"].contains(&end.as_str()) && open.is_empty() => {
-                shared = frame(&clause);
+                frame = frame.or(Some(albums_of(&clause)?));
             }
-            None => open = open + &clause + &joint,
+            None => open = format!("{open}{clause} {end} "),
         }
     }
     // What follows the last output may be of it, or of all; the folder is of all.
-    let is_open = tokens(&open)
-        .iter()
-        .any(|word| !is_filler(word) && !is_folder(word));
-    let is_divided = !is_open && (2..=MAX_PARTS).contains(&parts.len());
-    is_divided.then_some((shared, parts))
+    let says_more = |word: &String| !is_filler(word) && !is_folder(word);
+    let is_open = tokens(&open).iter().any(says_more);
+    let is_counted = frame
+        .flatten()
+        .is_none_or(|albums| albums == parts.len() as u64);
+    let is_divided = !is_open && is_counted && (2..=MAX_PARTS).contains(&parts.len());
+    is_divided.then_some(parts)
+}
+
+/// The number of `make two albums out of ./a`, if it has one; `None` if a clause says more than the
+/// folder.
+fn albums_of(clause: &str) -> Option<Option<u64>> {
+    let words = tokens(clause);
+    let count = words.iter().find_map(|word| number(word));
+    let is_frame = |word: &String| {
+        is_filler(word) || is_folder(word) || number(word).is_some() || one_of("albums|out", word)
+    };
+    let has_albums = words.iter().any(|word| word == "albums");
+    (words.iter().all(is_frame) && count.is_some() == has_albums).then_some(count)
 }
 
 /// Divides a text at commas, colons, "and" and the like outside of quotation marks.
@@ -206,48 +194,27 @@ fn clauses(text: &str) -> Vec<Clause> {
     all
 }
 
-/// What is shared of `make two albums out of ./a`: the number and its noun are said by the parts.
-fn frame(clause: &str) -> String {
-    let words: Vec<&str> = clause.split(' ').collect();
-    let is_count = |at: usize| {
-        let is_noun = |at: usize| {
-            words
-                .get(at)
-                .is_some_and(|word| one_of("albums|folders", word))
-        };
-        let is_number = |at: usize| words.get(at).is_some_and(|word| number(word).is_some());
-        is_noun(at) || is_number(at) && is_noun(at + 1)
-    };
-    let kept = words.iter().enumerate().filter(|(at, _)| !is_count(*at));
-    let kept: Vec<&str> = kept.map(|(_, word)| *word).collect();
-    format!("{}, ", kept.join(" "))
-}
-
 /// Returns a clause with an output in the form that the rules read; `None` if it names none. Behind
 /// another part "one for the Canon" is an album.
 fn output(clause: &str, is_further: bool) -> Option<String> {
     let words: Vec<&str> = clause.split(' ').collect();
     let is_in = |at: usize, list: &str| {
-        words
-            .get(at)
-            .is_some_and(|word| one_of(list, &word.to_lowercase()))
+        let word = words.get(at).map(|word| word.to_lowercase());
+        word.is_some_and(|word| one_of(list, &word))
     };
     let last = words.len() - 1;
-    let is_free = |word: &str| !is_filler(word) && !is_folder(word) && number(word).is_none();
     match () {
         () if is_further && is_in(0, "one") && is_in(1, "for|of|with") => {
             Some(format!("an album {}", words.get(1..)?.join(" ")))
         }
-        () if is_in(last, "another") => Some(format!("{} album", clause.replace("another", "an"))),
+        () if is_in(last, "another") => Some(format!("{} an album", words.get(..last)?.join(" "))),
         () if (0..=last).any(|at| is_in(at, "album|sheet")) => Some(clause.to_owned()),
         // "The sharp ones go to good".
-        () if last > 1 && is_in(last - 1, "into|to") && is_free(words.last()?) => {
-            let verb = usize::from(is_in(last - 2, "go|goes|move|moved"));
-            let rest = words.get(..last - 1 - verb)?.join(" ");
-            Some(format!(
-                "{rest}, album called \"{}\"",
-                words.last()?.trim_matches('"')
-            ))
+        () if last > 2 && is_in(last - 1, "into|to") && is_in(last - 2, "go|goes") => {
+            let name = words.last()?.trim_matches('"');
+            let rest = words.get(..last - 2)?.join(" ");
+            let is_free = !is_filler(name) && !is_folder(name);
+            is_free.then(|| format!("{rest}, album called \"{name}\""))
         }
         () => None,
     }

@@ -137,9 +137,13 @@ impl Words {
                 .is_some_and(|word| part_of_day(&word.to_lowercase()).is_some());
             self.is_in(at, "on|from|of|in|for|the|and|or") || self.is_any_day(at) || is_part
         };
+        // "From Sunday morning" is the last one.
+        let is_from = self.is_in(place, "from|since") && !self.is_weekday(end - 1);
         let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
             || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
-            || (place..end).any(|at| self.is_weekday(at)) && (place..end).all(is_of_day)
+            || !is_from
+                && (place..end).any(|at| self.is_weekday(at))
+                && (place..end).all(is_of_day)
             || self.is_weekday(end - 1)
                 && !self.has_comma(end - 1)
                 && self.is_before_parts_of_day(end);

@@ -41,11 +41,11 @@ impl Choice {
 const FILLERS: &str = "\
     a|all|among|an|and|any|anything|are|arrange|as|assemble|at|be|been|bring|build|can|captured\
     |choose|collate|collect|compile|copy|could|create|deliver|did|divide|divided|do|each|entire\
-    |everything|export|extract|fetch|files|find|for|found|from|gather|get|give|group|grouped|have\
+    |everything|export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have\
     |hello|hi|i|in|into|is|just|keep|keeping|kindly|make|me|must|my|need|needed|of|only|order\
     |ordered|organise|organize|our|pick|please|prepare|produce|provide|put|rank|ranked|return|save\
     |saw|seen|select|shall|should|show|simply|so|sort|sorted|split|take|taken|thanks|that|the|them\
-    |then|there|to|took|us|used|want|was|we|were|what|whatever|where|which|whole|with|would|you\
+    |then|there|to|took|us|want|was|we|were|what|whatever|where|which|whole|with|would|you\
     |your";
 
 /// Phrases with their meanings, separated by `|`: `PHRASE=MEANING`, or a phrase that means itself.
@@ -76,13 +76,13 @@ pub(super) const FIRST_VERBS: &str = "\
 
 /// Words that mean pictures only.
 const PICTURE_NOUNS: &str = "\
-    frame|frames|image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot\
-    |shots|scan|scans|snap|snaps|snapshot|snapshots|still|stills";
+    image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot\
+    |shots|snap|snaps|snapshot|snapshots|still|stills";
 /// Other words for what every request is about.
 const OTHER_NOUNS: &str = "event|events|ones|folder|folders|version|versions";
 /// Words for one picture.
 const SINGLE: &str = "\
-    file|frame|image|one|photo|photograph|pic|picture|scan|shot|snap|snapshot|still|version";
+    file|image|one|photo|photograph|pic|picture|shot|snap|snapshot|still|version";
 
 /// Words before what a picture must not have.
 pub(super) const NEGATIONS: &str = "\
@@ -102,7 +102,7 @@ pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 /// Words that may stand between a negation and what it denies.
 pub(super) const BETWEEN: &str = "\
     a|an|the|any|all|near|those|ones|anything|everything|photos|pictures|images|that\
-    |what|which|are|is|were|frames|shots";
+    |what|which|are|is|were";
 
 /// Words before the noun of a group.
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];

@@ -369,7 +369,7 @@ impl Tool for Filter {
         let mut conditions = params.conditions()?;
         conditions
             .iter_mut()
-            .for_each(|condition| condition.compare_with(&params.pictures));
+            .for_each(|condition| condition.know_cameras(&params.pictures));
         let (of_scores, others): (Vec<_>, Vec<_>) = conditions
             .iter()
             .partition(|condition| params.any || condition.needs_scores());
