@@ -461,8 +461,7 @@ impl ArchiveService {
         };
         let sweep = async {
             loop {
-                // A clock that is ahead would remove what is still to be kept.
-                if wall_now().quality == TimeQuality::Synced
+                if wall_now().quality != TimeQuality::Unsynced
                     && let Err(error) = archive.expire().await
                 {
                     tracing::warn!(%error, "archive: expired entries stay");
