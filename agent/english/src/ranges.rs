@@ -311,8 +311,8 @@ fn written(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
     Some(Period { from, until, end })
 }
 
-/// Reads `first week of May 2026`, its first seven days, or `second half of May 2026`: the first
-/// day, the length and the number of words.
+/// Reads `first week of May 2026`, its first seven days, or `second half of May 2026`. Returns the
+/// first day, the length and the number of words.
 fn part_of_month(words: &[&str]) -> Option<(Date, jiff::Span, usize)> {
     let [which, unit, rest @ ..] = words else {
         return None;

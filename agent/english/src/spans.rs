@@ -119,8 +119,8 @@ pub(crate) fn months(name: &str) -> Option<(i8, i64)> {
     season.or_else(|| Some((strtime::parse("%B", name).ok()?.month()?, 1)))
 }
 
-/// The month or season of a name in this year, if it has begun, or the last one that is over: its
-/// first day, and the day after it if that is not to come.
+/// The month or season of a name in this year, if it has begun, or the last one that is over.
+/// Returns its first day, and the day after it if that is not to come.
 fn of_year(name: &str, is_over: bool, today: Date) -> Option<(Date, Option<Date>)> {
     let (month, length) = months(name)?;
     let of = |year: i16| {

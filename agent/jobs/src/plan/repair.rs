@@ -219,8 +219,8 @@ fn references(plan: &mut Plan, tools: &Toolbox, changes: &mut Vec<Change>) {
     }
 }
 
-/// The nearest existing reference, or the only result of its step that fits the parameter of this
-/// kind; `None` if this one exists or none is meant.
+/// The nearest existing reference, or the only result of its step that fits a parameter of `kind`.
+/// `None` if this one exists, or none is meant.
 fn corrected(
     reference: &Reference,
     kind: Option<Kind>,

@@ -5,17 +5,10 @@
 //!   Tower" is none.
 //! - "And" or "or" between cameras: each picture is of one of them.
 
-use watchkeeper_english::one_of;
-
 use super::self_standing::Test;
 use super::unread_words::{TAKEN, Words};
-use super::words::{ORDERS, is_filler, is_folder, is_path, is_picture_word};
+use super::words::{ORDERS, is_filler, is_folder, is_maker, is_path, is_picture_word};
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
-
-/// Words of EXIF that name a camera without a capital or a digit too.
-const MAKERS: &str = "\
-    apple|canon|dji|fujifilm|galaxy|gopro|hasselblad|huawei|ipad|iphone|kodak|leica|nikon\
-    |olympus|panasonic|pentax|pixel|ricoh|samsung|sony|xiaomi";
 
 /// Words between "taken" and a camera.
 const WITH: [&str; 4] = ["with", "by", "on", "from"];
@@ -241,10 +234,6 @@ impl Words {
         let end = end + usize::from(self.is_in(end, "camera|device|phone"));
         Some((words.join(" "), end))
     }
-}
-
-pub(super) fn is_maker(word: &str) -> bool {
-    one_of(MAKERS, &word.to_lowercase())
 }
 
 /// Returns whether a word is one such as D850: letters and digits. "5th" is a date.

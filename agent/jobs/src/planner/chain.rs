@@ -27,8 +27,8 @@ impl Chain {
         self.is_measured = false;
     }
 
-    /// Adds a step, unless one with the same call is there; returns the name of the step, which has
-    /// a number if another one has the name.
+    /// Adds a step, unless one with the same call is there. Returns its name, with a number where
+    /// another step has the name.
     pub(super) fn add(&mut self, name: &str, tool: &str, params: Value, reason: &str) -> String {
         let params = match params {
             Value::Object(params) => params,

@@ -89,8 +89,8 @@ impl Words {
         (is_grouped && self.take(&["by", "sharpness"])).then_some("sharpness")
     }
 
-    /// `within 30 seconds of each other`, `by gaps of 5 minutes` or `a new outing starts after a
-    /// pause of 2 hours`: the longest time between two neighbours, in minutes.
+    /// The longest time between two neighbours, in minutes: `within 30 seconds of each other`, `by
+    /// gaps of 5 minutes`.
     pub(super) fn gap(&mut self) -> Option<f64> {
         let (begin, minutes, end) = (0..self.len()).find_map(|at| {
             let count = number(self.get(at)?)?;

@@ -12,10 +12,9 @@ use std::ops::Range;
 
 use watchkeeper_english::{one_of, singular};
 
-use super::camera_words::is_maker;
 use super::words::{
-    BETWEEN, BLURRED, DUPLICATES, GROUPINGS, Table, is_folder, is_picture_noun, is_picture_word,
-    tokens_with_commas,
+    BETWEEN, BLURRED, DUPLICATES, GROUPINGS, Table, is_folder, is_maker, is_picture_noun,
+    is_picture_word, tokens_with_commas,
 };
 
 /// A word with whether a comma follows.
@@ -50,7 +49,7 @@ const LOOKS: Table = Table(
     "out of focus=blurred|not sharp=blurred|not in focus=blurred|in focus=sharp|focused=sharp\
      |tack sharp=sharp|fuzzy=blurred|shaky=blurred|defocused=blurred|defocussed=blurred\
      |unfocused=blurred|soft=blurred|motion blurred=blurred|motion blur=blurred\
-     |camera shake=blurred|crisp=sharp|least sharp=blurriest|most blurred=blurriest\
+     |camera shake=blurred|least sharp=blurriest|most blurred=blurriest\
      |clearest=sharpest|dim=dark|too dim=too dark|poorly lit=too dark|badly lit=too dark\
      |under exposed=underexposed|too light=too bright|over exposed=overexposed\
      |washed out=overexposed|over- and underexposed=overexposed and underexposed\
@@ -279,8 +278,8 @@ fn drop_reason(words: &mut Vec<Token>) {
     }
 }
 
-/// Resolves `the houses are the subfolders` and `(the drone is the DJI)`, at an end or before a
-/// comma: the known word replaces the other one elsewhere.
+/// Replaces a word by the one that defines it: `the houses are the subfolders`, `(the drone is the
+/// DJI)`. Such a clause ends the request or stands before a comma.
 fn resolve_definition(words: &mut Vec<Token>) {
     let articles = "a|an|each|every|my|one|the";
     let is_known =

@@ -8,12 +8,10 @@ use watchkeeper_english::one_of;
 use super::self_standing::FORMATS;
 use super::unread_words::Words;
 use super::words::{
-    DIVISIONS, EACH, IDENTICALS, NEGATIONS, ORDERS, SEQUENCES, is_filler, is_folder, number,
+    COPYING_VERBS, DIVISIONS, EACH, IDENTICALS, NEGATIONS, ORDERS, SEQUENCES, is_filler, is_folder,
+    number,
 };
 use crate::tool::is_name;
-
-/// Verbs before "to" and the name of what is made.
-pub(super) const COPYING_VERBS: &str = "collect|copy|file|gather|move|put|save|store";
 
 /// Words between the parts of a request.
 const JOINTS: &str = "\

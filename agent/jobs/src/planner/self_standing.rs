@@ -5,10 +5,10 @@ use std::str::FromStr as _;
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::scores::SHARP;
 
-use super::outputs::COPYING_VERBS;
 use super::unread_words::Words;
 use super::words::{
-    BLURRED, GROUPINGS, NEGATIONS, ORDERS, Table, is_filler, is_path, is_picture_word, number,
+    BLURRED, COPYING_VERBS, GROUPINGS, NEGATIONS, ORDERS, Table, is_filler, is_path,
+    is_picture_word, number,
 };
 
 /// A field with a test.

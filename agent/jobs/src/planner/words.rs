@@ -173,6 +173,19 @@ pub(super) const ORDERS: Table = Table(
      |weakest=worst|lightest files=fewest_bytes|heaviest files=most_bytes",
 );
 
+/// Verbs before "to" and the name of what is made.
+pub(super) const COPYING_VERBS: &str = "collect|copy|file|gather|move|put|save|store";
+
+/// Words of EXIF that name a camera without a capital or a digit too.
+const MAKERS: &str = "\
+    apple|canon|dji|fujifilm|galaxy|gopro|hasselblad|huawei|ipad|iphone|kodak|leica|nikon\
+    |olympus|panasonic|pentax|pixel|ricoh|samsung|sony|xiaomi";
+
+/// Returns whether a word names a maker of cameras.
+pub(super) fn is_maker(word: &str) -> bool {
+    one_of(MAKERS, &word.to_lowercase())
+}
+
 /// Returns whether a word stands for one picture.
 pub(super) fn is_single(word: &str) -> bool {
     one_of(SINGLE, &word.to_lowercase())
