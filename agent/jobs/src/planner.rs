@@ -1077,7 +1077,7 @@ mod tests {
                 "the sharpest shot of each hour in ./a",
             ),
             (
-                "out of ./a, one photo per burst, the sharpest of each",
+                "out of ./a, one photo per burst, the sharpest of each, in an album called trip",
                 "the sharpest photo of each burst in ./a",
             ),
             (

@@ -124,7 +124,10 @@ impl Words {
     /// Uses up `per burst` with an `of each` beside it: "one per burst, the sharpest of each".
     fn of_each_burst(&mut self) -> bool {
         let says_burst = self.of_each("burst") || self.of_each("duplicate");
-        let is_bare = |at: &usize| self.stands(*at, &["of", "each"]) && self.get(at + 2).is_none();
+        let is_bare = |at: &usize| {
+            let is_last = self.get(at + 2).is_none() || self.has_comma(at + 1);
+            self.stands(*at, &["of", "each"]) && is_last
+        };
         let said_again = (0..self.len()).find(is_bare);
         if let Some(at) = said_again.filter(|_| says_burst) {
             self.use_up(at, 2);
