@@ -28,10 +28,10 @@ const SYNONYMS: [Table; 6] = [LEFT_OUT, LOOKS, COPIES, OUTPUTS, GROUPS, OTHERS];
 
 /// What pictures must not have or be.
 const LEFT_OUT: Table = Table(
-    "apart from=except|aside from=except|other than=except|with the exception of=except
-     |not counting=except|not including=except|but not=except|get rid of=remove|throw out=remove
-     |throw away=remove|sift out=remove|weed out=remove|kick out=remove|take out=remove
-     |filter out=remove|screen out=remove|discard=remove|cull=remove|eliminate=remove|ditch=remove
+    "apart from=except|aside from=except|other than=except|with the exception of=except\
+     |not counting=except|not including=except|but not=except|get rid of=remove|throw out=remove\
+     |throw away=remove|sift out=remove|weed out=remove|kick out=remove|take out=remove\
+     |filter out=remove|screen out=remove|discard=remove|cull=remove|eliminate=remove|ditch=remove\
      |toss=remove|dump=remove|reject=remove|leave out=without|leaving out=without\
      |leave aside=without|minus=without|have no=without|has no=without|having no=without\
      |carry no=without|show no=without|contain no=without|do not have=without|does not have=without\
