@@ -112,6 +112,11 @@ pub struct Metadata {
     pub exif: Option<Exif>,
 }
 
+/// Returns whether a text has at most `max` characters, on one line.
+pub(crate) fn is_line(text: &str, max: usize) -> bool {
+    text.chars().count() <= max && !text.chars().any(char::is_control)
+}
+
 impl Metadata {
     /// Checks the bounds of all fields.
     ///
@@ -119,8 +124,7 @@ impl Metadata {
     /// [`ArchiveError::Field`] with the first field out of bounds.
     pub fn check(&self) -> Result<(), ArchiveError> {
         let line = |field: &'static str, text: &str, max: usize| {
-            let is_good = text.chars().count() <= max && !text.chars().any(char::is_control);
-            is_good.then_some(()).ok_or_else(|| {
+            is_line(text, max).then_some(()).ok_or_else(|| {
                 let remedy = format!("use at most {max} characters on one line");
                 ArchiveError::field(field, text, remedy)
             })
@@ -135,6 +139,18 @@ impl Metadata {
             line(field, value.as_deref().unwrap_or_default(), MAX_FIELD)?;
         }
         line("text", self.text.as_deref().unwrap_or_default(), MAX_TEXT)?;
+        if let Some(exif) = &self.exif {
+            line(
+                "exif.taken",
+                exif.taken.as_deref().unwrap_or_default(),
+                MAX_FIELD,
+            )?;
+            line(
+                "exif.camera",
+                exif.camera.as_deref().unwrap_or_default(),
+                MAX_FIELD,
+            )?;
+        }
         for code in &self.codes {
             line("codes", code, MAX_TEXT)?;
         }

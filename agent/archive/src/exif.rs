@@ -4,7 +4,7 @@ use jiff::civil::DateTime;
 use jiff::{Timestamp, Zoned};
 
 use crate::blobs::Sealed;
-use crate::entry::{Exif, Metadata, TimeSource};
+use crate::entry::{Exif, MAX_FIELD, Metadata, TimeSource, is_line};
 
 /// Bytes of a picture that are searched for its metadata.
 const EXIF_BYTES: u64 = 1 << 20;
@@ -41,7 +41,7 @@ fn read(sealed: &Sealed) -> Option<(Exif, Option<Timestamp>)> {
     let at = found.at;
     let exif = Exif {
         taken: found.taken.map(|at| at.to_string()),
-        camera: found.camera,
+        camera: found.camera.filter(|camera| is_line(camera, MAX_FIELD)),
         latitude: found.place.map(|place| place.latitude),
         longitude: found.place.map(|place| place.longitude),
     };

@@ -61,6 +61,10 @@ impl Durable {
         loop {
             let _writer = self.write_lock();
             let due = expired(&self.index(), now.as_microsecond(), PAGE);
+            // An empty batch would wake the disk at each sweep.
+            if due.is_empty() {
+                return Ok(all);
+            }
             all.extend(self.apply(Batch::new(), &due, &[])?);
             if due.len() < PAGE {
                 return Ok(all);

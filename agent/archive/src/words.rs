@@ -800,7 +800,7 @@ mod tests {
         for text in [
             "cars the night before last",
             "cars two hours ago",
-            "cars this summer",
+            "cars next summer",
             "cars at 8 pm",
             "cars on mondays",
             "cars in the summer",

@@ -1,6 +1,7 @@
 //! English that several readers of requests share.
 //!
-//! - [`past`] and its parts: spans of time before now; [`range`]: times with prepositions, dates.
+//! - [`past`] and its parts: spans of time before now; [`range`]: times with prepositions, dates;
+//!   [`periods`]: several of them.
 //! - [`singular`] and [`singulars`]: what a plural is of.
 //! - [`one`] and [`several`]: nouns for sentences, in the words of the user.
 //! - [`number_word`]: numbers as words.
@@ -15,7 +16,7 @@ mod words;
 
 pub use nouns::{singular, singulars};
 pub use numbers::number_word;
-pub use ranges::{Range, range};
+pub use ranges::{Range, periods, range};
 pub use sentence::{is_several, one, several};
 pub use spans::{NIGHT, Span, part_of_day, past};
 pub use words::one_of;

@@ -6,13 +6,11 @@
 //!   part of it: "on a contact sheet" is no time.
 //! - What the first of two periods lacks is that of the second: `16 to 18 November 2026`.
 
-use std::ops;
-
 use jiff::civil::Date;
 use jiff::fmt::strtime;
 use jiff::{ToSpan as _, Zoned};
 
-use crate::spans::{monday_of, number, past, units, weekday, within};
+use crate::spans::{SEASONS, monday_of, months, number, past, units, weekday, within};
 use crate::{one_of, singular};
 
 /// A range of time; an absent end is open. One that lasts until now ends now.
@@ -30,6 +28,8 @@ const UNTIL: &str = "to|until|till";
 const PARTS: &str = "and|then|by|per|in|with|without|keep";
 /// Most words of a period.
 const MAX_WORDS: usize = 5;
+/// Most words of several periods.
+const MAX_LISTED: usize = 16;
 
 /// Reads the range at the front of `words`. Returns it with the number of its words.
 pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
@@ -59,7 +59,7 @@ pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
         return Some(found);
     }
     let found = match () {
-        () if lead == "since" => period(words, 1, now),
+        () if lead == "since" => period(words, 1, now).or_else(|| since_month(words, now)),
         () if one_of("within|over", lead) => named(words, 1, now),
         () if one_of(DURING, lead) => two(words, 1, now).or_else(|| period(words, 1, now)),
         () => two(words, 0, now).or_else(|| named(words, 0, now)),
@@ -72,6 +72,54 @@ pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
         "since" => of(Some(from), None, end),
         _ => of(Some(from), Some(until), end),
     }
+}
+
+/// Reads two or more dates, months or years behind a preposition: `on the 5th and the 12th of
+/// October 2026`. Returns them in their order of time, with the number of their words.
+pub fn periods(words: &[&str], now: &Zoned) -> Option<(Vec<Range>, usize)> {
+    let is_joint = |at: &usize| words.get(*at).is_some_and(|word| one_of("and|or", word));
+    let mut joints = (2..MAX_LISTED).rev().filter(is_joint);
+    let (mut found, end) = joints.find_map(|joint| {
+        let next = joint + 1 + usize::from(one_of(DURING, words.get(joint + 1)?));
+        let last = written(words, next, now)?;
+        let tail = words.get(next..last.end)?;
+        let one = |words: &[&str]| whole(words, now).or_else(|| completed(words, tail, now));
+        let mut found = Vec::new();
+        for part in words.get(..joint)?.split(|word| one_of("and|or", word)) {
+            let part = match part {
+                [lead, rest @ ..] if one_of(DURING, lead) => rest,
+                part => part,
+            };
+            match one(part).filter(|_| !part.is_empty()) {
+                Some(period) => found.push(period),
+                // "5, 6 and 9 May 2026".
+                None => {
+                    let each = part.iter().map(|word| one(&[*word]));
+                    found.extend(each.collect::<Option<Vec<_>>>()?);
+                }
+            }
+        }
+        let end = last.end;
+        found.push(last);
+        Some((found, end))
+    })?;
+    let is_led = words.first().is_some_and(|lead| one_of(DURING, lead));
+    found.sort_by(|one, other| one.from.cmp(&other.from));
+    let ranges = found.into_iter().map(|Period { from, until, .. }| Range {
+        from: Some(from),
+        until: Some(until),
+    });
+    is_led.then(|| (ranges.collect(), end))
+}
+
+/// Reads `since June`: the last June that has begun.
+fn since_month(words: &[&str], now: &Zoned) -> Option<Period> {
+    let read = |which: &'static str| {
+        let found = named(&[&[which][..], words.get(1..)?].concat(), 0, now)?;
+        (found.end == 2).then_some(found)
+    };
+    months(words.get(1)?)?;
+    read("this").or_else(|| read("last"))
 }
 
 /// A time with a begin and an end.
@@ -139,7 +187,7 @@ fn pair_around(
     };
     // In "the best 5 until 20 November 2026" the 5 is no day.
     let is_day = begin > 0 || words.get(joint) == Some(&"to");
-    let completed = || completed(words, begin..joint, joint + 1..last.end, now);
+    let completed = || completed(first, words.get(joint + 1..last.end)?, now);
     let completed = || is_day.then(completed).flatten();
     let first = read.or_else(completed).or_else(earlier)?;
     let is_led = begin > 0 && one_of("from|since|between", words.first()?);
@@ -166,8 +214,9 @@ fn two(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
         _ => period,
     };
     let last = read(words, joint + 1, now)?;
-    let first = whole(words.get(place..joint)?, now);
-    let first = first.or_else(|| completed(words, place..joint, joint + 1..last.end, now))?;
+    let first = words.get(place..joint)?;
+    let completed = || completed(first, words.get(joint + 1..last.end)?, now);
+    let first = whole(first, now).or_else(completed)?;
     let end = last.end;
     let (early, late) = match first.from < last.from {
         true => (first, last),
@@ -179,15 +228,9 @@ fn two(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
 
 /// Reads a first period that lacks what ends the last: `16` of `16 to 18 November 2026`, `Monday`
 /// of `Monday to Friday last week`.
-fn completed(
-    words: &[&str],
-    first: ops::Range<usize>,
-    last: ops::Range<usize>,
-    now: &Zoned,
-) -> Option<Period> {
-    let first = words.get(first)?;
-    let mut ends = (last.start + 1..last.end).rev();
-    ends.find_map(|begin| whole(&[first, words.get(begin..last.end)?].concat(), now))
+fn completed(first: &[&str], last: &[&str], now: &Zoned) -> Option<Period> {
+    let mut ends = (1..last.len()).rev();
+    ends.find_map(|begin| whole(&[first, last.get(begin..)?].concat(), now))
 }
 
 /// Reads words that are one period.
@@ -197,7 +240,12 @@ fn whole(words: &[&str], now: &Zoned) -> Option<Period> {
 
 /// Reads a period at a place.
 fn period(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
-    named(words, place, now).or_else(|| written(words, place, now))
+    let is_part = |at: usize| words.get(at).is_some_and(|word| one_of("week|half", word));
+    // "The last week of May 2026" is not that before this one.
+    let part = || written(words, place, now).filter(|_| is_part(place + 1) || is_part(place + 2));
+    part()
+        .or_else(|| named(words, place, now))
+        .or_else(|| written(words, place, now))
 }
 
 /// Reads a period that counts from now, as far as it is over.
@@ -254,12 +302,38 @@ fn day_of_last_week(day: &str, today: Date, count: usize) -> Option<(Date, Date,
 fn written(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
     let place = place + usize::from(words.get(place) == Some(&"the"));
     let place = place + usize::from(words.get(place) == Some(&"year"));
-    let (first, length, count) = date(words.get(place..)?)?;
+    let words = words.get(place..)?;
+    let (first, length, count) = part_of_month(words).or_else(|| date(words))?;
     let from = first.to_zoned(now.time_zone().clone()).ok()?;
     let until = first.checked_add(length).ok()?;
     let until = until.to_zoned(now.time_zone().clone()).ok()?;
     let end = place + count;
     Some(Period { from, until, end })
+}
+
+/// Reads `first week of May 2026`, its first seven days, or `second half of May 2026`. Returns the
+/// first day, the length and the number of words.
+fn part_of_month(words: &[&str]) -> Option<(Date, jiff::Span, usize)> {
+    let [which, unit, rest @ ..] = words else {
+        return None;
+    };
+    let of = usize::from(rest.first() == Some(&"of"));
+    let (first, length, count) = date(rest.get(of..)?)?;
+    let behind = first.checked_add(length).ok()?;
+    let is_month = first.checked_add(1.month()).ok()? == behind;
+    let back = |days: i64| behind.checked_sub(days.days()).ok();
+    let after = |days: i64| first.checked_add(days.days()).ok();
+    let (from, until) = match (*which, *unit) {
+        ("first", "week") => (first, after(7)?),
+        ("second", "week") => (after(7)?, after(14)?),
+        ("third", "week") => (after(14)?, after(21)?),
+        ("last", "week") => (back(7)?, behind),
+        ("first", "half") => (first, after(15)?),
+        ("second" | "last", "half") => (after(15)?, behind),
+        _ => return None,
+    };
+    let days = from.until(until).ok()?;
+    is_month.then_some((from, days, 2 + of + count))
 }
 
 /// Reads the first day, the length and the number of words of a date.
@@ -285,6 +359,15 @@ fn date(words: &[&str]) -> Option<(Date, jiff::Span, usize)> {
     }
     // "3rd of October 2026" and "October 3rd 2026".
     let of = usize::from(words.get(1) == Some(&"of"));
+    // "Winter 2025" is of two years.
+    let season = SEASONS
+        .iter()
+        .find(|(name, month)| *name == word && *month != 12);
+    if let Some((_, month)) = season {
+        let year = words.get(1 + of).filter(|year| is_year(year))?;
+        let first = Date::new(year.parse().ok()?, *month, 1).ok()?;
+        return Some((first, 3.months(), 2 + of));
+    }
     for (number, formats) in [
         (
             3,
@@ -410,6 +493,18 @@ mod tests {
             ("on 20.11.26", "unread on 20.11.26"),
             ("on 2026-11-20t08:00", "unread on 2026-11-20t08:00"),
             ("in october", "unread in october"),
+            ("in summer 2026", "2026-06-01 2026-09-01"),
+            ("from the spring of 2026", "2026-03-01 2026-06-01"),
+            ("in winter 2025", "unread in winter 2025"),
+            ("from the first week of may 2026", "2026-05-01 2026-05-08"),
+            ("in the last week of may 2026", "2026-05-25 2026-06-01"),
+            ("in the second half of may 2026", "2026-05-16 2026-06-01"),
+            ("last summer", "2026-06-01 2026-09-01"),
+            ("from this autumn", "2026-09-01 now"),
+            ("last september", "2026-09-01 2026-10-01"),
+            ("last december", "2025-12-01 2026-01-01"),
+            ("since june", "2026-06-01 -"),
+            ("since december", "2025-12-01 -"),
             ("of the first of november 2026", "2026-11-01 2026-11-02"),
             ("over 2000 pixels", "unread over 2000 pixels"),
         ]);
@@ -469,5 +564,38 @@ mod tests {
             ("from 2023 on by month", "2023-01-01 - by month"),
             ("from 2023 on a sheet", "2023-01-01 2024-01-01 on a sheet"),
         ]);
+    }
+
+    #[test]
+    fn periods_behind_one_preposition_are_read_in_order_of_time() {
+        let now: DateTime = "2026-11-28T15:00".parse().unwrap();
+        let now = now.to_zoned(TimeZone::UTC).unwrap();
+        let read = |text: &str| {
+            let words: Vec<&str> = text.split(' ').collect();
+            let (found, _) = periods(&words, &now)?;
+            let begins = found.iter().map(|one| one.from.as_ref().unwrap().date());
+            Some(begins.map(|date| date.to_string()).collect::<Vec<_>>())
+        };
+        for (text, expected) in [
+            (
+                "on the 12th and the 5th of october 2026",
+                "2026-10-05 2026-10-12",
+            ),
+            ("in march and june 2026 by day", "2026-03-01 2026-06-01"),
+            (
+                "from 5 6 and 9 may 2026",
+                "2026-05-05 2026-05-06 2026-05-09",
+            ),
+            ("in 2022 and in 2024", "2022-01-01 2024-01-01"),
+        ] {
+            assert_eq!(read(text).unwrap().join(" "), expected, "{text}");
+        }
+        for text in [
+            "march and june 2026",
+            "in may and june",
+            "on friday and sunday",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }

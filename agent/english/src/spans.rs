@@ -3,6 +3,7 @@
 //! - A week begins on Monday. `last week` is the calendar's, `past week` the last seven days;
 //!   behind "the" or "in" `last week` is too.
 //! - A day of the week is the last one of its name, today too; `last monday` is none of today.
+//! - `last june` is the last one that is over, `this june` that of this year.
 //! - A night is from 22:00 to 06:00, and of the day on which it begins.
 //! - A part of a day has begun: `friday night`, asked on Friday at noon, is a week ago.
 
@@ -14,6 +15,14 @@ use crate::{number_word, one_of, singular};
 
 /// A night in minutes since the midnight before it.
 pub const NIGHT: (i64, i64) = (1320, 1800);
+/// Seasons, each of three months, and the number of the first.
+pub(crate) const SEASONS: [(&str, i8); 5] = [
+    ("spring", 3),
+    ("summer", 6),
+    ("autumn", 9),
+    ("fall", 9),
+    ("winter", 12),
+];
 /// Words before `last week` that make it the last seven days.
 const ROLLING: &str = "the|in|within|over";
 /// Most units of [`within`].
@@ -58,7 +67,8 @@ pub fn past(before: &str, words: &[&str], now: &Zoned) -> Option<(Span, usize)> 
         _ => {}
     }
     let (first, end, count) = days(words, today)?;
-    let is_day = !["week", "weekend", "month", "year"].contains(words.get(count - 1)?);
+    let name = words.get(count - 1)?;
+    let is_day = !["week", "weekend", "month", "year"].contains(name) && months(name).is_none();
     let part = words.get(count).filter(|_| is_day);
     if let Some(part) = part.and_then(|part| part_of_day(part)) {
         return of_day(first, part, count + 1);
@@ -89,6 +99,10 @@ fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> {
         ("last", "week") => before(monday, 1.week()).map(|days| (days, 2)),
         ("last", "month") => before(month, 1.month()).map(|days| (days, 2)),
         ("last", "year") => before(year, 1.year()).map(|days| (days, 2)),
+        // "This may be wrong" has no month.
+        ("this" | "last", name) if months(name).is_some() && (*first, name) != ("this", "may") => {
+            of_year(name, *first == "last", today).map(|days| (days, 2))
+        }
         ("last", day) => one(today.nth_weekday(-1, weekday(day)?).ok()?).map(|days| (days, 2)),
         (day, _) => {
             let after = today.tomorrow().ok()?;
@@ -96,6 +110,30 @@ fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> {
         }
     };
     found.map(|((from, until), count)| (from, until, count))
+}
+
+/// The first month and the length in months of a month or season of a name.
+pub(crate) fn months(name: &str) -> Option<(i8, i64)> {
+    let season = SEASONS.iter().find(|(known, _)| *known == name);
+    let season = season.map(|(_, month)| (*month, 3));
+    season.or_else(|| Some((strtime::parse("%B", name).ok()?.month()?, 1)))
+}
+
+/// The month or season of a name in this year, if it has begun, or the last one that is over.
+/// Returns its first day, and the day after it if that is not to come.
+fn of_year(name: &str, is_over: bool, today: Date) -> Option<(Date, Option<Date>)> {
+    let (month, length) = months(name)?;
+    let of = |year: i16| {
+        let first = Date::new(year, month, 1).ok()?;
+        let behind = first.checked_add(length.months()).ok()?;
+        Some((first, (behind <= today).then_some(behind)))
+    };
+    let this_year = today.year();
+    let over = || (this_year - 2..=this_year).rev().filter_map(of);
+    match is_over {
+        true => over().find(|(_, behind)| behind.is_some()),
+        false => of(this_year).filter(|(first, _)| *first <= today),
+    }
 }
 
 /// Reads `last 3 days`, `past two months` or `last hour` at the front of `words`: when it began,

@@ -4,6 +4,8 @@
 //! - Case and the characters between the words of a name do not matter.
 //! - A name that two cameras have means neither.
 
+use std::collections::BTreeSet;
+
 use strsim::damerau_levenshtein;
 use watchkeeper_english::singular;
 
@@ -88,6 +90,12 @@ impl CameraNames {
         let mut ids = self.0.iter().filter(|(name, _)| *name == words);
         let (_, id) = ids.next()?;
         ids.all(|(_, other)| other == id).then_some(id)
+    }
+
+    /// Returns the IDs of all cameras.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let ids: BTreeSet<&String> = self.0.iter().map(|(_, id)| id).collect();
+        ids.into_iter().cloned().collect()
     }
 
     /// Returns the name that differs from these words by one letter, or by two from eight letters

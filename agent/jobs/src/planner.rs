@@ -20,6 +20,7 @@ mod normal_form;
 mod not_understood;
 mod objects;
 mod outputs;
+mod parts;
 mod pattern;
 mod refine;
 mod request;
@@ -66,8 +67,16 @@ const READ_CODES: &str = "read_codes";
 /// # Errors
 /// If a word is not understood, or it is not said which pictures are meant.
 pub fn plan(text: &str, now: DateTime, names: &KnownNames) -> Result<Plan, NotUnderstood> {
-    let request = Request::read(text, next_second(now), names)?;
-    Ok(build(text, &request))
+    let now = next_second(now);
+    let requests = match Request::read(text, now, names) {
+        _ if parts::names_rest(text) => {
+            let rest = || NotUnderstood::words(vec!["rest".to_owned()], &names.cameras);
+            parts::read(text, now, names).ok_or_else(rest)?
+        }
+        Ok(request) => vec![request],
+        Err(refused) => parts::read(text, now, names).ok_or(refused)?,
+    };
+    Ok(build(text, &requests))
 }
 
 /// Rounds up to a whole second, or to the end of the day: a range up to now includes what happened
@@ -104,7 +113,7 @@ pub fn plan_refined<'r>(
         }
         Refinement::read(words, next_second(at), names)?.apply(&mut request);
     }
-    Ok(build(title, &request))
+    Ok(build(title, &[request]))
 }
 
 /// Says in one line how a request was read, as its plan does it.
@@ -133,14 +142,14 @@ pub fn understands(text: &str, now: DateTime, names: &KnownNames) -> bool {
     Request::read(text, now, names).is_ok_and(is_for_files)
 }
 
-fn build(text: &str, request: &Request) -> Plan {
+fn build(text: &str, requests: &[Request]) -> Plan {
     let mut chain = Chain::default();
-    source(&mut chain, request);
-    clean(&mut chain, request);
-    like(&mut chain, request);
-    group_and_choose(&mut chain, request);
-    order(&mut chain, request);
-    output(&mut chain, request, text);
+    for request in requests {
+        chain.begin();
+        choose(&mut chain, request);
+        order(&mut chain, request);
+        output(&mut chain, request, text);
+    }
     Plan {
         name: "plan-of-words".to_owned(),
         description: text.to_owned(),
@@ -148,6 +157,24 @@ fn build(text: &str, request: &Request) -> Plan {
         steps: chain.steps,
         rewards: None,
     }
+}
+
+/// The steps that bring the pictures of a request and keep what is wanted, in its groups.
+fn choose(chain: &mut Chain, request: &Request) {
+    let without = request.rest_of.as_ref().map(|former| {
+        choose(chain, former);
+        let chosen = chain.collection().replace(".groups}", ".pictures}");
+        chain.begin();
+        chosen
+    });
+    source(chain, request);
+    clean(chain, request);
+    if let Some(without) = without {
+        let params = json!({"without": without});
+        chain.add_on_pictures("rest", "combine", params, "what the part before has left");
+    }
+    like(chain, request);
+    group_and_choose(chain, request);
 }
 
 /// The steps that leave pictures out. Those that need no pixels come first: the others then decode
@@ -180,8 +207,8 @@ fn clean(chain: &mut Chain, request: &Request) {
         let params = json!({"where": either, "any": true});
         chain.add_on_pictures("faulty", "filter", params, "those with one of the faults");
     }
-    for (n, shown) in conditions.shown.iter().enumerate() {
-        find(chain, n, shown);
+    for shown in &conditions.shown {
+        find(chain, shown);
     }
     // Last: the picture that is kept of a burst must meet all conditions.
     if conditions.without_duplicates == Some(true) {
@@ -205,16 +232,12 @@ fn clean(chain: &mut Chain, request: &Request) {
 }
 
 /// The steps that look for objects and keep the pictures with the wanted number of them.
-fn find(chain: &mut Chain, place: usize, shown: &ObjectCount) {
+fn find(chain: &mut Chain, shown: &ObjectCount) {
     let ObjectCount {
         class,
         comparison,
         number,
     } = shown;
-    let suffix = match place {
-        0 => String::new(),
-        place => (place + 1).to_string(),
-    };
     let reason = format!("those with {comparison} {number} {class}");
     let (field, tool, params) = match class.as_str() {
         CODE => ("codes", READ_CODES, json!({})),
@@ -222,15 +245,14 @@ fn find(chain: &mut Chain, place: usize, shown: &ObjectCount) {
         BAR_CODE => ("codes", READ_CODES, json!({"kind": "bar"})),
         class => ("objects", FIND_OBJECTS, json!({"class": class})),
     };
-    let name = format!("{field}{suffix}");
-    chain.add_on_pictures(&name, tool, params, &reason);
+    let name = chain.add_on_pictures(field, tool, params, &reason);
     match (*comparison, *number) {
         (">=", 1) => {}
         ("<", 1) => chain.pictures = format!("${{{name}.others}}"),
         _ => {
             chain.pictures = format!("${{{name}.all}}");
             let params = json!({"where": [format!("{field} {comparison} {number}")]});
-            chain.add_on_pictures(&format!("number{suffix}"), "filter", params, &reason);
+            chain.add_on_pictures("number", "filter", params, &reason);
         }
     }
 }
@@ -241,8 +263,8 @@ fn like(chain: &mut Chain, request: &Request) {
         return;
     };
     let reason = "the picture to compare with";
-    chain.add("target", "list_pictures", json!({"folder": file}), reason);
-    let mut params = json!({"to": "${target.pictures}"});
+    let target = chain.add("target", "list_pictures", json!({"folder": file}), reason);
+    let mut params = json!({"to": format!("${{{target}.pictures}}")});
     if let Some(count) = count {
         params["count"] = json!(count);
     }
@@ -274,7 +296,7 @@ fn sets(chain: &mut Chain, sets: &Sets, request: &Request) {
             ("tags", TAG, params, "the word that fits each best")
         }
     };
-    chain.add_on_pictures(name, tool, params, reason);
+    let name = chain.add_on_pictures(name, tool, params, reason);
     chain.groups = Some(format!("${{{name}.groups}}"));
 }
 
@@ -285,12 +307,13 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
     let is_of_all = is_grouped && request.is_best_of_all;
     if is_of_all {
         best(chain, request);
-        chain.pictures_of("best");
+        chain.pictures = chain.collection().replace(".groups}", ".pictures}");
     }
     chain.groups = None;
     if request.by.contains(&CODE) && !request.conditions.shown.iter().any(ObjectCount::is_code) {
-        chain.add_on_pictures("codes", READ_CODES, json!({}), "the texts to group by");
-        chain.pictures = "${codes.all}".to_owned();
+        let params = json!({});
+        let codes = chain.add_on_pictures("codes", READ_CODES, params, "the texts to group by");
+        chain.pictures = format!("${{{codes}.all}}");
     }
     if let Some(wanted) = &request.sets {
         sets(chain, wanted, request);
@@ -316,7 +339,7 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
                 "group"
             }
         };
-        chain.add(&name, tool, params, "what belongs together");
+        let name = chain.add(&name, tool, params, "what belongs together");
         chain.groups = Some(format!("${{{name}.groups}}"));
     }
     if !is_of_all {
@@ -344,8 +367,8 @@ fn best(chain: &mut Chain, request: &Request) {
         }
         () => format!("the best of each {by}; for as many of all, say \"in total\""),
     };
-    chain.add("best", "select_best", params, &reason);
-    chain.groups = Some("${best.groups}".to_owned());
+    let best = chain.add("best", "select_best", params, &reason);
+    chain.groups = Some(format!("${{{best}.groups}}"));
 }
 
 /// The conditions of a request that are checked without pixels.
@@ -385,22 +408,28 @@ fn conditions(request: &Request) -> Map<String, Value> {
 fn source(chain: &mut Chain, request: &Request) {
     match &request.source {
         Source::Folder(folder) => {
-            chain.inputs.insert("folder".to_owned(), json!(folder));
-            let params = json!({"folder": "${inputs.folder}"});
-            chain.add(
-                "list",
-                "list_pictures",
-                params,
-                "the pictures of the folder",
-            );
-            chain.pictures_of("list");
+            let reason = "the pictures of the folder";
+            let mut list = |name: String, folder: &String| {
+                let params = json!({"folder": format!("${{inputs.{name}}}")});
+                chain.inputs.insert(name, json!(folder));
+                chain.add("list", "list_pictures", params, reason)
+            };
+            let first = list("folder".to_owned(), folder);
+            let more = request.more_folders.iter().zip(2..);
+            let more = more.map(|(folder, n)| list(format!("folder{n}"), folder));
+            let more: Vec<String> = more.collect();
+            chain.pictures_of(&first);
+            for list in more {
+                let params = json!({"more": format!("${{{list}.pictures}}")});
+                chain.add_on_pictures("all", "combine", params, "the pictures of all folders");
+            }
         }
         Source::Collection(name) => {
             chain.inputs.insert("collection".to_owned(), json!(name));
             let params = json!({"collection": "${inputs.collection}", "folder": "pictures"});
             let reason = "the pictures of the collection in the archive";
-            chain.add("archive", ARCHIVE_QUERY, params, reason);
-            chain.pictures_of("archive");
+            let archive = chain.add("archive", ARCHIVE_QUERY, params, reason);
+            chain.pictures_of(&archive);
         }
         Source::Events { what, since } => {
             let mut params = json!({"since": since.to_string(), "folder": "events"});
@@ -429,8 +458,8 @@ fn source(chain: &mut Chain, request: &Request) {
                 Some(camera) => format!("{kept}; {camera} is the ID of a camera of the box"),
                 None => kept,
             };
-            chain.add("events", EVENT_PICTURES, params, &reason);
-            chain.pictures_of("events");
+            let events = chain.add("events", EVENT_PICTURES, params, &reason);
+            chain.pictures_of(&events);
         }
     }
 }
@@ -439,10 +468,10 @@ fn source(chain: &mut Chain, request: &Request) {
 fn order(chain: &mut Chain, request: &Request) {
     let Some(order) = request.order else { return };
     let params = json!({"pictures": chain.collection(), "by": order});
-    chain.add("order", "rank", params, "the order that is wanted");
+    let order = chain.add("order", "rank", params, "the order that is wanted");
     match &mut chain.groups {
-        Some(groups) => "${order.groups}".clone_into(groups),
-        None => chain.pictures_of("order"),
+        Some(groups) => *groups = format!("${{{order}.groups}}"),
+        None => chain.pictures_of(&order),
     }
 }
 
@@ -1009,6 +1038,212 @@ mod tests {
     }
 
     #[test]
+    fn words_of_further_people_make_one_plan() {
+        for (text, usual) in [
+            (
+                "./a by day because I need them for the website",
+                "./a by day",
+            ),
+            (
+                "sort ./a by day so that I get the 3 best of each day",
+                "sort ./a by day, the 3 best of each day",
+            ),
+            (
+                "./a is to be sorted by day, newest first",
+                "./a sorted by day, newest first",
+            ),
+            (
+                "one album for each house in ./a, the houses are the subfolders",
+                "./a by folder",
+            ),
+            (
+                "the drone's pictures from ./a (the drone is the DJI)",
+                "photos in ./a taken with the dji",
+            ),
+            (
+                "split ./a into outings, a new outing starts after a pause of more than 2 hours",
+                "./a by gaps of 2 hours",
+            ),
+            (
+                "group ./a wherever more than 2 hours lie between two pictures",
+                "./a by gaps of 2 hours",
+            ),
+            (
+                "cut ./a into chapters wherever nobody took a picture for more than 2 hours",
+                "./a by gaps of 2 hours",
+            ),
+            (
+                "the sharpest of the three shots in every hour of ./a",
+                "the sharpest shot of each hour in ./a",
+            ),
+            (
+                "out of ./a, one photo per burst, the sharpest of each, in an album called trip",
+                "the sharpest photo of each burst in ./a",
+            ),
+            (
+                "./a without duplicates, the largest version",
+                "./a without duplicates, keep the largest",
+            ),
+            (
+                "how many photos did each camera take in ./a?",
+                "./a by camera",
+            ),
+            (
+                "photos by the Canon or an Apple device (folder ./a)",
+                "photos in ./a taken with the Canon or the Apple",
+            ),
+            (
+                "leave out near-identical pictures in ./a and show the remaining ones",
+                "./a without duplicates",
+            ),
+            (
+                "pictures in ./a that have a date and a position",
+                "photos in ./a that have both a date and GPS",
+            ),
+            (
+                "pictures of ./a where no code is readable",
+                "photos of ./a without a code",
+            ),
+            (
+                "the Saturday or Sunday pictures of ./a",
+                "photos of ./a on weekends",
+            ),
+            (
+                "Sunday morning pictures in ./a",
+                "photos in ./a on Sunday mornings",
+            ),
+            (
+                "bundle ./a by the content of the code on them",
+                "group ./a by code",
+            ),
+            (
+                "files in ./a heavier than 400 kB, heaviest at the top",
+                "files in ./a larger than 400 KB, heaviest first",
+            ),
+            (
+                "from ./a everything except what is in mill_road_3",
+                "photos in ./a not in folder mill_road_3",
+            ),
+            (
+                "only the pictures from harbour_view and oak_lane_12 in ./a",
+                "photos in ./a from folder harbour_view and folder oak_lane_12",
+            ),
+            (
+                "today's pictures of both cameras, one album per camera",
+                "today's photos of the löading dock and the gate by camera",
+            ),
+            (
+                "an album of every car that the gate camera saw today",
+                "today's cars of the gate",
+            ),
+        ] {
+            assert_eq!(steps(text), steps(usual), "{text}");
+        }
+        for (text, condition) in [
+            (
+                "photos in ./a of the 5th and the 12th of October 2026",
+                "time is 2026-10-05T00:00:00 to 2026-10-06T00:00:00 or 2026-10-12T00:00:00 to \
+                 2026-10-13T00:00:00",
+            ),
+            ("only house 7 of ./a", "folder is 7 or house 7"),
+            ("photos in ./a on 5 October", "day is 5 october"),
+            (
+                "photos in ./a whose name contains 'plate'",
+                "name is *plate*",
+            ),
+        ] {
+            let found = steps(text);
+            assert!(found.contains(condition), "{text}: {found}");
+        }
+        let of_codes = steps("an album for each QR code in ./a");
+        let expected = "read_codes kind=\"qr\" → group by=\"code\" → album";
+        assert!(of_codes.ends_with(expected), "{of_codes}");
+    }
+
+    #[test]
+    fn each_output_of_a_request_has_pictures_of_its_own() {
+        for (text, expected) in [
+            (
+                "make two albums out of ./a: the sharp ones go to good, the blurry ones go to bad",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 → album \
+                 → filter where=[\"sharpness < 0.35\"] → album",
+            ),
+            (
+                "sharpest picture of each folder of ./a into album cover, the rest into album more",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"folder\" \
+                 → select_best by=\"sharpness\" count=1 → album → combine → album",
+            ),
+            (
+                "portrait-format pictures of ./a in one album, landscape ones in another",
+                "list_pictures folder=\"./a\" → filter where=[\"shape is portrait\"] → album \
+                 → filter where=[\"shape is landscape\"] → album",
+            ),
+            (
+                "the pictures of ./a, one album for the Canon and one for the Samsung",
+                "list_pictures folder=\"./a\" → filter camera=\"Canon\" → album \
+                 → filter camera=\"Samsung\" → album",
+            ),
+            (
+                "photos in ./a: those with a readable code in one album, those without in another",
+                "list_pictures folder=\"./a\" → read_codes → album → combine → album",
+            ),
+            (
+                "an album of ./a by day and a contact sheet of the 10 best",
+                "list_pictures folder=\"./a\" → group by=\"day\" → album → measure_quality \
+                 → select_best by=\"quality\" count=10 → contact_sheet",
+            ),
+            (
+                "the sharp ones of ./a as an album, the rest on a contact sheet",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 → album \
+                 → combine → contact_sheet",
+            ),
+        ] {
+            assert_eq!(steps(text), expected, "{text}");
+            check(plan(text, now(), &names()).unwrap(), &picture_tools()).unwrap();
+        }
+        let albums = |text: &str| {
+            let plan = plan(text, now(), &names()).unwrap();
+            let names = plan
+                .steps
+                .iter()
+                .filter_map(|step| step.call.params.get("name"));
+            names
+                .filter_map(|name| Some(name.as_str()?.to_owned()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            albums("the brightest and the 2 darkest photos of ./a"),
+            ["brightest", "darkest"]
+        );
+        for text in [
+            "the sharp ones of ./a as an album, the moody rest on a contact sheet",
+            "the 10 best of ./a into album top, the rest without blurred ones into album more",
+            "sharp photos from June 2026 in ./a into album good, the rest into album other",
+            "the sharp ones of ./a into album good, dark ones into album dark, the rest into album b",
+            "photos with a car in ./a: sharp ones into album good, the rest into album other",
+            "cars of ./a, from June 2026, sharp ones into album good, blurry ones into album bad",
+            "photos in ./a from May to June and photos from July to August by mood",
+            "the best and sharpest photos of ./a",
+            "make three albums of ./a: the sharp ones go to good, the blurry ones go to bad",
+            "the sharp ones of ./a into album good, the moody ones into album bad",
+            "sharp photos of ./a into album a, the rest into album b, newest first",
+            "make an album and a contact sheet of the moody ones of ./a",
+        ] {
+            assert!(plan(text, now(), &names()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn several_folders_are_read_as_one() {
+        let two = plan("photos in ./a, ./b and ./c by day", now(), &names()).unwrap();
+        let folders: Vec<&str> = two.inputs.values().filter_map(Value::as_str).collect();
+        assert_eq!(folders, ["./a", "./b", "./c"]);
+        let tools = two.steps.iter().map(|step| step.call.tool.as_str());
+        assert_eq!(tools.filter(|tool| *tool == "combine").count(), 2);
+        check(two, &picture_tools()).unwrap();
+    }
+
+    #[test]
     fn noun_of_one_event_is_that_of_its_rule_or_class() {
         let yesterday = "event_pictures since=\"2026-11-27T00:00:00\" \
                          until=\"2026-11-28T00:00:00\"";
@@ -1187,11 +1422,28 @@ mod tests {
             ("photos of the library in ./a", "\"library\""),
             ("photos in ./a that they took", "\"they\""),
             ("photos of both in ./a", "\"both\""),
-            ("how many photos in ./a are blurred", "\"many\""),
             ("put the best 5 of ./a in folder holiday", "\"holiday\""),
             ("photos of me in ./a by day", "\"me\""),
             ("photos in ./a taken by me", "\"me\""),
-            ("photos in ./a from last summer", "\"summer\""),
+            ("photos in ./a in winter 2025", "\"winter\""),
+            ("must-have photos of ./a", "\"must-have\""),
+            ("the last-minute photos in ./a", "\"last-minute\""),
+            ("photos of used cars in ./a", "\"used\""),
+            ("clear ./a of duplicates", "\"clear\""),
+            (
+                "photos in ./a with at least 10 minutes between them",
+                "\"between\"",
+            ),
+            ("photos in ./a taken after a pause of 2 hours", "\"pause\""),
+            (
+                "photos in ./a between the 28th of October and the 3rd of November",
+                "\"between\"",
+            ),
+            ("photos in ./a from 5 October to today", "\"5 october\""),
+            (
+                "photos of ./a by day because of the dark ones",
+                "\"because\"",
+            ),
             (
                 "photos in ./a without unicorns",
                 "\"unicorns\" (no installed detector finds unicorns, and no condition",
@@ -1313,7 +1565,7 @@ mod tests {
                 "group ./a by Canon and iPhone",
                 "\"group\", \"Canon\", \"iPhone\"",
             ),
-            ("split ./a", "\"split\"; groups are by year,"),
+            ("split ./a", "\"split\"; times are as in"),
             ("photos in ./a except at night and on Sundays", "\"except\""),
             ("photos in ./a, remove Monday mornings", "\"remove\""),
             ("photos in ./a without weekday mornings", "\"without\""),
@@ -1356,7 +1608,7 @@ mod tests {
                 "\"between\", \"5\"",
             ),
             ("./a, every november", "not understood: \"november\""),
-            ("sort ./a", "\"sort\"; choices:"),
+            ("sort ./a", "\"sort\"; times are as in"),
             ("photos in ./a of the first of november", "\"november\""),
             (
                 "show me the duplicates in ./a and the blurred photos",
@@ -1367,10 +1619,6 @@ mod tests {
                 "\"each\"",
             ),
             ("put yesterday's pictures in ./b by day", "\"./b\""),
-            (
-                "an album of ./a by day and a contact sheet of the 10 best",
-                "\"sheet\"",
-            ),
             (
                 "organise ./a by week without duplicats",
                 "did you mean duplicates?",
@@ -1402,33 +1650,6 @@ mod tests {
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn refusal_shows_the_forms_for_words_of_that_kind() {
-        for (text, forms) in [
-            (
-                "photos in ./a between 2026-11-20 and 2026-11-16",
-                "; times: yesterday,",
-            ),
-            ("photos in ./a except 20 November", "; times: yesterday,"),
-            ("photos in ./a of the X100", "; cameras: taken with"),
-            (
-                "all the photos of each burst in ./a",
-                "; bursts: the best photo",
-            ),
-            ("the size of the photos in ./a", "; sizes: at least"),
-            (
-                "an album of ./a by day and a contact sheet of the 10 best",
-                "; an album and a contact sheet",
-            ),
-            ("the moodiest 3 of ./a", "; choices: the 3 best"),
-            ("photos in ./a by mood", "; groups are by year,"),
-            ("my vacation photos in ./a", "; what pictures show: with"),
-        ] {
-            let error = plan(text, now(), &names()).unwrap_err().to_string();
-            assert!(error.contains(forms), "{text}: {error}");
         }
     }
 
@@ -1784,6 +2005,7 @@ mod tests {
                 "June 2016",
             ),
             ("the best 3 of ./a, album \"Autumn\"", "Autumn"),
+            ("the best of each day in ./a into album best", "best"),
         ] {
             let plan =
                 plan(text, now(), &names()).unwrap_or_else(|error| panic!("{text}: {error}"));

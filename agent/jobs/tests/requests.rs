@@ -73,12 +73,11 @@ const OTHERS: [(&str, &str); 18] = [
 ];
 
 /// Requests that must be refused whole: a part of them is not understood.
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 11] = [
     "delete the blurred pictures in FOLDER",
     "upload FOLDER to the cloud",
     "organise FOLDER by mood",
     "the best picture",
-    "organise FOLDER and FOLDER2 by day",
     "find all dogs in FOLDER",
     "rename the photos in FOLDER",
     "move FOLDER by day",

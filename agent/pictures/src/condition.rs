@@ -1,9 +1,10 @@
 //! Conditions on what is known of a picture: `width >= 1000`, `camera is not gate`.
 //!
-//! - The form is `FIELD COMPARISON VALUE`. `is` takes texts joined by `or`, or a range of numbers
-//!   or times without its end. A range of hours may pass midnight: `hour is 22-6`.
+//! - The form is `FIELD COMPARISON VALUE`. `is` takes texts, ranges of numbers or ranges of times
+//!   without their ends, joined by `or`. A range of hours may pass midnight: `hour is 22-6`.
 //! - `place` takes a distance too: `place is within 20 km of 52.52 13.4`.
-//! - `folder` is a folder that the file is below, `name` a pattern of its name: `name is IMG_*`.
+//! - `folder` is a folder that the file is below; the words of its name count.
+//! - `name` is a pattern of the file's name: `name is IMG_*`; `day` one of any year: `5 October`.
 //! - Hours are numbers or times of a clock: `hour is 9:30-17`.
 //! - `not` negates a comparison: `hour not >= 19`.
 //! - A picture whose value is not known meets negations and `is unknown` only.
@@ -29,7 +30,7 @@ enum Field {
     Time(fn(&Picture) -> Option<DateTime>),
 }
 
-const FIELDS: [(&str, Field); 26] = [
+const FIELDS: [(&str, Field); 27] = [
     ("camera", Field::Text(|picture| picture.camera.clone())),
     ("class", Field::Text(|picture| picture.class.clone())),
     ("zone", Field::Text(|picture| picture.zone.clone())),
@@ -43,6 +44,7 @@ const FIELDS: [(&str, Field); 26] = [
         "place",
         Field::Text(|picture| Some(format!("{:?}", picture.place?))),
     ),
+    ("day", Field::Text(|picture| taken(picture, "%-d %B"))),
     ("weekday", Field::Text(|picture| taken(picture, "%A"))),
     ("month", Field::Text(|picture| taken(picture, "%B"))),
     ("format", Field::Text(Picture::format)),
@@ -115,13 +117,11 @@ enum Test {
         is: bool,
     },
     Within {
-        from: f64,
-        to: f64,
+        ranges: Vec<(f64, f64)>,
         is: bool,
     },
     During {
-        from: DateTime,
-        to: DateTime,
+        ranges: Vec<(DateTime, DateTime)>,
         is: bool,
     },
     Compared {
@@ -189,12 +189,15 @@ impl Condition {
         let is_text = matches!(field, Field::Text(_));
         let is_time = matches!(field, Field::Time(_));
         let fits = match &test {
-            Test::During { from, to, .. } => is_time && from < to,
+            Test::During { ranges, .. } => is_time && ranges.iter().all(|(from, to)| from < to),
             Test::Within { .. } | Test::Compared { .. } if is_time => false,
             Test::Known(_) => true,
             Test::Near { .. } => name == "place",
             Test::OneOf { texts, .. } => is_text && texts.iter().all(|text| can_be(name, text)),
-            Test::Within { from, to, .. } => !is_text && (from <= to || name == "hour"),
+            Test::Within { ranges, .. } => {
+                let is_range = |(from, to): &(f64, f64)| from <= to || name == "hour";
+                !is_text && ranges.iter().all(is_range)
+            }
             Test::Compared { .. } => !is_text,
         };
         fits.then_some(Self {
@@ -258,9 +261,11 @@ impl Condition {
         let fits = |value: &str, text: &String| match self.name {
             "camera" if self.whole.contains(text) => ends_with_words(text, value),
             "camera" => has_words(text, value),
-            "folder" => Path::new(value)
-                .iter()
-                .any(|one| one.eq_ignore_ascii_case(text)),
+            "folder" => {
+                let mut folders = Path::new(value).iter();
+                let wanted = words(text);
+                folders.any(|one| words(&one.to_string_lossy()) == wanted)
+            }
             "name" => fits_pattern(text, value),
             _ => value.eq_ignore_ascii_case(text),
         };
@@ -270,8 +275,10 @@ impl Condition {
     fn is_met_by_number(&self, value: Option<f64>) -> bool {
         match self.test {
             Test::Known(is) => value.is_some() == is,
-            Test::Within { from, to, is } => {
-                value.is_some_and(|value| is_within(value, from, to)) == is
+            Test::Within { ref ranges, is } => {
+                let mut ranges = ranges.iter();
+                let is_in = |value| ranges.any(|(from, to)| is_within(value, *from, *to));
+                value.is_some_and(is_in) == is
             }
             Test::Compared { by, with, is } => {
                 let fits = |value: f64| match by {
@@ -290,8 +297,10 @@ impl Condition {
     fn is_met_by_time(&self, value: Option<DateTime>) -> bool {
         match &self.test {
             Test::Known(is) => value.is_some() == *is,
-            Test::During { from, to, is } => {
-                value.is_some_and(|value| *from <= value && value < *to) == *is
+            Test::During { ranges, is } => {
+                let mut ranges = ranges.iter();
+                value.is_some_and(|value| ranges.any(|(from, to)| (*from..*to).contains(&value)))
+                    == *is
             }
             _ => false,
         }
@@ -304,6 +313,7 @@ fn can_be(name: &str, text: &str) -> bool {
         "place" => false,
         "weekday" => strtime::parse("%A", text).is_ok(),
         "month" => strtime::parse("%B", text).is_ok(),
+        "day" => strtime::parse("%d %B", text).is_ok(),
         "shape" => ["landscape", "portrait", "square"].contains(&&*text.to_lowercase()),
         _ => true,
     }
@@ -329,6 +339,13 @@ fn fits_pattern(pattern: &str, name: &str) -> bool {
         inner = inner.and_then(|inner| inner.split_once(part).map(|(_, rest)| rest));
     }
     inner.is_some()
+}
+
+/// The words of a name in lower case, which other characters separate.
+fn words(name: &str) -> Vec<String> {
+    let words = name.split(|letter: char| !letter.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 /// Returns whether a name has the wanted words, one after the other, in any case of letters.
@@ -368,10 +385,13 @@ fn read(text: &str) -> Option<Condition> {
 }
 
 fn time_test(text: &str) -> Option<Test> {
-    let (is, span) = after_is(text)?;
-    let (from, to) = span.split_once(" to ")?;
-    let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-    Some(Test::During { from, to, is })
+    let (is, spans) = after_is(text)?;
+    let ranges = spans.split(" or ").map(|span| {
+        let (from, to) = span.split_once(" to ")?;
+        Some((from.trim().parse().ok()?, to.trim().parse().ok()?))
+    });
+    let ranges = ranges.collect::<Option<_>>()?;
+    Some(Test::During { ranges, is })
 }
 
 fn near_test(text: &str) -> Option<Test> {
@@ -424,10 +444,13 @@ fn number_test(name: &str, text: &str) -> Option<Test> {
         }
         _ => text.trim().parse::<f64>().ok().filter(|n| n.is_finite()),
     };
-    if let Some((is, range)) = after_is(text) {
-        let (from, to) = range.split_once('-')?;
-        let (from, to) = (number(from)?, number(to)?);
-        return Some(Test::Within { from, to, is });
+    if let Some((is, ranges)) = after_is(text) {
+        let ranges = ranges.split(" or ").map(|range| {
+            let (from, to) = range.split_once('-')?;
+            Some((number(from)?, number(to)?))
+        });
+        let ranges = ranges.collect::<Option<_>>()?;
+        return Some(Test::Within { ranges, is });
     }
     let compared = text.strip_prefix("not ");
     let is = compared.is_none();
@@ -495,7 +518,15 @@ mod tests {
             ("format is png", false),
             ("hour is 18-24", true),
             ("hour is 22-6", false),
+            ("hour is 6-12 or 21-22", true),
             ("hour is not 22-6", true),
+            ("hour is not 22-6 or 21-22", false),
+            ("day is 5 October or 28 november", true),
+            ("day is 8 november", false),
+            (
+                "time is 2026-11-01 to 2026-11-02 or 2026-11-28 to 2026-11-29",
+                true,
+            ),
             ("hour >= 21.5", true),
             ("width >= 4000", true),
             ("width > 4000", false),
@@ -550,6 +581,16 @@ mod tests {
             let met = [0, 1].map(|n| condition.is_met(&pictures[n]));
             assert_eq!(met, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn folder_is_compared_by_the_words_of_its_name() {
+        let of = |text: &str, file: &str| {
+            let condition: Condition = text.parse().unwrap();
+            condition.is_met(&picture(file, None))
+        };
+        assert!(of("folder is oak lane 12", "/srv/Oak_Lane-12/a.jpg"));
+        assert!(!of("folder is 1-23", "/srv/12-3/a.jpg"));
     }
 
     #[test]
@@ -611,6 +652,7 @@ mod tests {
             "time is 2026",
             "time is 2026-11-23 to 2026-11-16",
             "time > 2026",
+            "day is 5",
             "weekday is sunnday",
             "weekday is sunday or moonday",
             "shape is portrat",

@@ -27,7 +27,9 @@ use watchkeeper_archive::{
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::{ArchiveConfig, S3Config, SecretSource};
+use watchkeeper_contract::time::TimeQuality;
 
 use super::camera_names::camera_names;
 use super::embed::{self, Progress};
@@ -461,7 +463,9 @@ impl ArchiveService {
         };
         let sweep = async {
             loop {
-                if let Err(error) = archive.expire().await {
+                if wall_now().quality != TimeQuality::Unsynced
+                    && let Err(error) = archive.expire().await
+                {
                     tracing::warn!(%error, "archive: expired entries stay");
                 }
                 tokio::time::sleep(SWEEP_INTERVAL).await;

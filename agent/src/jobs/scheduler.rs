@@ -3,6 +3,7 @@
 //! - The state is stored before a record of the journal counts as considered.
 //! - A notice is durable before the state that makes it is: a crash in between repeats it, with
 //!   the same id.
+//! - Nothing starts while the clock is known to be wrong; what was due then is judged later.
 //! - What a schedule did is stored before the next one is looked at: a stop loses no started job.
 //! - Not here: what is due and started (`schedule_clock`).
 
@@ -14,9 +15,11 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::{ScheduleConfig, Trigger};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_http::closed;
 
 use super::schedule_clock::{ScheduleClock, TICK};
@@ -173,7 +176,9 @@ async fn run_due(clock: &mut ScheduleClock, notices: &mpsc::Sender<JobNotice>) -
             return false;
         }
         clock.save();
-        if let Some(not_started) = clock.start_when_due(place, now)
+        // A box that starts in 1970 would take each time since for missed, or start years of them.
+        if wall_now().quality != TimeQuality::Unsynced
+            && let Some(not_started) = clock.start_when_due(place, now)
             && !report(notices, not_started, deadline).await
         {
             return false;

@@ -1,6 +1,7 @@
 //! Repairs what is wrong with a plan where the intention is clear.
 //!
 //! - Names are replaced by the nearest known one, only where that is near and unique.
+//! - An unknown parameter or result is the one that is missing or that fits, if only one does.
 //! - A wish for an order that no result needs may be dropped; a reference never is.
 //! - Every change is reported.
 
@@ -125,11 +126,27 @@ fn params(step: &str, call: &mut Call, tools: &Toolbox, changes: &mut Vec<Change
         return;
     };
     let unknown: Vec<String> = call.params.keys().cloned().collect();
-    for name in unknown.iter().filter(|name| spec.param(name).is_none()) {
-        let free = spec.params.iter().map(|param| param.name);
-        let free = free.filter(|free| !call.params.contains_key(*free));
-        if let Some(near) = nearest(name, free)
-            && let Some(value) = call.params.remove(name)
+    let unknown: Vec<&String> = unknown
+        .iter()
+        .filter(|name| spec.param(name).is_none())
+        .collect();
+    for name in &unknown {
+        let free = spec
+            .params
+            .iter()
+            .filter(|param| !call.params.contains_key(param.name));
+        let value = call.params.get(*name);
+        let mut missing = free.clone().filter(|param| param.required);
+        let near = nearest(name, free.map(|param| param.name));
+        let one = || match (unknown.as_slice(), missing.next(), missing.next()) {
+            ([_], Some(missing), None) => {
+                let is_fit = value.is_some_and(|value| missing.kind.refuse(value).is_none());
+                (is_fit && missing.kind != Kind::Name).then_some(missing.name)
+            }
+            _ => None,
+        };
+        if let Some(near) = near.or_else(one)
+            && let Some(value) = call.params.remove(*name)
         {
             report(changes, step, format!("parameter {name:?} is {near}"));
             call.params.insert(near.to_owned(), value);
@@ -176,12 +193,17 @@ fn references(plan: &mut Plan, tools: &Toolbox, changes: &mut Vec<Change>) {
         .collect();
     let inputs: Vec<String> = plan.inputs.keys().cloned().collect();
     for step in &mut plan.steps {
-        let mut found: Vec<Reference> = Vec::new();
-        for value in step.calls().flat_map(|call| call.params.values()) {
-            reference::each(value, &mut |r| found.push(r.clone()));
+        let mut found: Vec<(Reference, Option<Kind>)> = Vec::new();
+        for call in step.calls() {
+            for (name, value) in &call.params {
+                let param = tools.spec(&call.tool).and_then(|spec| spec.param(name));
+                let kind = param.map(|param| param.kind);
+                reference::each(value, &mut |r| found.push((r.clone(), kind)));
+            }
         }
-        for reference in found {
-            let Some(better) = corrected(&reference, &step.name, &steps, &inputs, tools) else {
+        for (reference, kind) in found {
+            let all = (steps.as_slice(), inputs.as_slice());
+            let Some(better) = corrected(&reference, kind, &step.name, all, tools) else {
                 continue;
             };
             let values = step.calls_mut().flat_map(|call| call.params.values_mut());
@@ -197,12 +219,13 @@ fn references(plan: &mut Plan, tools: &Toolbox, changes: &mut Vec<Change>) {
     }
 }
 
-/// The nearest existing reference; `None` if this one exists or none is near.
+/// The nearest existing reference, or the only result of its step that fits a parameter of `kind`.
+/// `None` if this one exists, or none is meant.
 fn corrected(
     reference: &Reference,
+    kind: Option<Kind>,
     own: &str,
-    steps: &[(String, String)],
-    inputs: &[String],
+    (steps, inputs): (&[(String, String)], &[String]),
     tools: &Toolbox,
 ) -> Option<Reference> {
     let mut better = reference.clone();
@@ -226,7 +249,17 @@ fn corrected(
         }
         let spec = tools.spec(tool(&better.owner)?)?;
         if spec.output(&better.key).is_none() {
-            nearest(&reference.key, spec.outputs.iter().map(|output| output.key))?
+            let fits = |kind: Kind| {
+                spec.outputs
+                    .iter()
+                    .filter(move |one| kind.accepts(one.kind))
+            };
+            let one = || {
+                let mut fitting = fits(kind?);
+                fitting.next().filter(|_| fitting.next().is_none())
+            };
+            let near = nearest(&reference.key, spec.outputs.iter().map(|output| output.key));
+            near.or_else(|| Some(one()?.key))?
                 .clone_into(&mut better.key);
         }
     }

@@ -129,7 +129,7 @@ steps:
 "#,
     );
     let expected = [
-        "steps.a.tool: no tool \"fly\"; there are album, contact_sheet, filter, find_duplicates, \
+        "steps.a.tool: no tool \"fly\"; there are album, combine, contact_sheet, filter, find_duplicates, \
          group, list_pictures, measure_quality, rank, read_codes, select_best",
         "steps.b.depends_on: no step \"z\"; there are Bad, a, b, c, d, e",
         "steps.b.depends_on: the step waits for itself",
@@ -212,6 +212,30 @@ fn misspelt_names_are_repaired_and_reported() {
     ];
     assert_eq!(changes, expected);
     assert_eq!(plan.steps[3].call.params["from"], json!("${days.groups}"));
+}
+
+#[test]
+fn unknown_parameter_and_result_are_the_only_ones_that_fit() {
+    let steps = r#"
+name: a
+steps:
+  - {name: list, tool: list_pictures, params: {path: ./a}}
+  - {name: best, tool: select_best, params: {from: "${list.images}", n: 3}}
+  - {name: album, tool: album, params: {from: "${best.pictures}", name: a}}
+"#;
+    let (plan, changes) = repaired(steps);
+    let expected = [
+        "step list: parameter \"path\" is folder",
+        "step best: parameter \"n\" is count",
+        "step best: ${list.images} is ${list.pictures}",
+    ];
+    assert_eq!(changes, expected);
+    assert_eq!(plan.steps[0].call.params["folder"], "./a");
+    let named = left(&steps.replace("name: a}", "folder: a}"));
+    assert!(named[0].contains("name: is missing"), "{named:?}");
+    // Two results of "best" fit.
+    let unclear = left(&steps.replace("${best.pictures}", "${best.chosen}"));
+    assert!(unclear[0].contains("no result \"chosen\""), "{unclear:?}");
 }
 
 #[test]

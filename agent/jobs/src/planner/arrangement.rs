@@ -74,7 +74,7 @@ impl Words {
         let is_of_event = !is_folder && self.of_each_event(names);
         let is_of_sets = duplicates.is_some() && choice.is_some() && self.take(&["of", "each"]);
         let is_one = choice.is_some_and(|choice| choice.count.is_none_or(|count| count == 1));
-        let says_burst = is_one && (self.of_each("burst") || self.of_each("duplicate"));
+        let says_burst = is_one && self.of_each_burst();
         // Beside it another "of each" is a second choice.
         let is_of_two = says_burst && self.has_each();
         let blurred = is_blurred_apart.then_some("sharpness");
@@ -121,13 +121,30 @@ impl Words {
         }
     }
 
+    /// Uses up `per burst` with an `of each` beside it: "one per burst, the sharpest of each".
+    fn of_each_burst(&mut self) -> bool {
+        let says_burst = self.of_each("burst") || self.of_each("duplicate");
+        let is_bare = |at: &usize| {
+            let is_last = self.get(at + 2).is_none() || self.has_comma(at + 1);
+            self.stands(*at, &["of", "each"]) && is_last
+        };
+        let said_again = (0..self.len()).find(is_bare);
+        if let Some(at) = said_again.filter(|_| says_burst) {
+            self.use_up(at, 2);
+        }
+        says_burst
+    }
+
     /// `remove the duplicates and keep the best one`, which is of each set: uses up `of each`.
     fn keeps_behind(&mut self, choice: Option<Choice>, duplicates_at: Option<usize>) -> bool {
         let Some((choice, duplicates_at)) = choice.zip(duplicates_at) else {
             return false;
         };
         let mut before = choice.place.saturating_sub(2)..choice.place;
-        let keeps = duplicates_at < choice.place && before.any(|at| self.stands(at, &["keep"]));
+        let mut behind = choice.place + 1..choice.place + 3;
+        let keeps = before.any(|at| self.stands(at, &["keep"]))
+            || behind.any(|at| self.is_in(at, "version|versions|copy"));
+        let keeps = keeps && duplicates_at < choice.place;
         if keeps {
             self.take(&["of", "each"]);
         }
@@ -305,6 +322,8 @@ impl Words {
         if self.stands(end, &["one"]) {
             self.use_up(end, 1);
         }
+        let is_of_all = self.number_of_all(end);
+        let is_one = is_one || is_of_all && number_before.is_none();
         let count = match (before, number_before, number_after) {
             (Some(before), Some(number), _) => {
                 self.use_up(before, 1);
@@ -328,12 +347,24 @@ impl Words {
             count,
             order,
         };
-        let kept = choice
-            .count
-            .is_none()
+        // "One per burst, the sharpest of each".
+        let is_open = number_before.is_none() && number_after.is_none();
+        let is_open = choice.count.is_none() || is_open && self.has_each();
+        let kept = is_open
             .then(|| self.kept_number(names, conditions, true))
             .flatten();
         Some(kept.map_or(choice, |kept| Choice { order, ..kept }))
+    }
+
+    /// Uses up the number in `of the three shots` at a place; returns whether it was there.
+    fn number_of_all(&mut self, place: usize) -> bool {
+        let is_of_all = self.stands(place, &["of", "the"])
+            && self.get(place + 2).and_then(number).is_some()
+            && self.get(place + 3).is_some_and(is_picture_noun);
+        if is_of_all {
+            self.use_up(place + 2, 1);
+        }
+        is_of_all
     }
 
     /// Whether what follows the word for the best is of one picture: `of each day`, `per day`,

@@ -5,17 +5,10 @@
 //!   Tower" is none.
 //! - "And" or "or" between cameras: each picture is of one of them.
 
-use watchkeeper_english::one_of;
-
 use super::self_standing::Test;
 use super::unread_words::{TAKEN, Words};
-use super::words::{ORDERS, is_filler, is_folder, is_path, is_picture_word};
+use super::words::{ORDERS, is_filler, is_folder, is_maker, is_path, is_picture_word};
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
-
-/// Words of EXIF that name a camera without a capital or a digit too.
-const MAKERS: &str = "\
-    canon|dji|fujifilm|galaxy|gopro|hasselblad|huawei|ipad|iphone|kodak|leica|nikon\
-    |olympus|panasonic|pentax|pixel|ricoh|samsung|sony|xiaomi";
 
 /// Words between "taken" and a camera.
 const WITH: [&str; 4] = ["with", "by", "on", "from"];
@@ -36,9 +29,23 @@ impl Words {
         let named = (0..self.len()).find(is_named);
         let Some(place) = named.or_else(|| (0..self.len()).find(|at| self.names_camera(*at)))
         else {
-            return Vec::new();
+            return self.all_cameras(known);
         };
         self.use_up_cameras(self.with_lead(place, &["camera"]), known)
+    }
+
+    /// Uses up `both cameras`, if the box has two, or `all cameras`.
+    fn all_cameras(&mut self, known: &CameraNames) -> Vec<String> {
+        let is_all = |at: &usize| self.is_in(*at, "all|both") && self.stands(at + 1, &["cameras"]);
+        let ids = known.ids();
+        if let Some(at) = (0..self.len()).find(is_all)
+            && (self.stands(at, &["all"]) || ids.len() == 2)
+            && !self.has_folder
+        {
+            self.use_up(at, 2);
+            return ids;
+        }
+        Vec::new()
     }
 
     /// Uses up the models of EXIF of which pictures are wanted.
@@ -154,6 +161,7 @@ impl Words {
         let is = |back: usize, words: &[&str]| self.is_after(place, back, words);
         let fits = match self.get(place) {
             Some(name) if name.starts_with('"') => !is(2, &["by", "each", "per", "every"]),
+            Some(name) if is_number_of_model(name) => !is_path(name),
             Some(name) => is(2, &["of", "from"]) && !is_filler(name) && !is_path(name),
             None => false,
         };
@@ -223,13 +231,9 @@ impl Words {
             return None;
         }
         let end = begin + words.len();
-        let end = end + usize::from(self.stands(end, &["camera"]));
+        let end = end + usize::from(self.is_in(end, "camera|device|phone"));
         Some((words.join(" "), end))
     }
-}
-
-pub(super) fn is_maker(word: &str) -> bool {
-    one_of(MAKERS, &word.to_lowercase())
 }
 
 /// Returns whether a word is one such as D850: letters and digits. "5th" is a date.

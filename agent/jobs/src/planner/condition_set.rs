@@ -50,7 +50,8 @@ impl Conditions {
     pub(super) fn join(&mut self, test: &Test) -> bool {
         let last = self.tests.last_mut().filter(|last| {
             let is_wanted = last.is_wanted && test.is_wanted;
-            is_wanted && last.field == test.field && WITH_VALUES.contains(&test.field)
+            let has_values = (last.comparison, test.comparison) == ("is", "is");
+            is_wanted && has_values && last.field == test.field && WITH_VALUES.contains(&test.field)
         });
         let is_joined = last.is_some();
         if let Some(last) = last {
@@ -83,7 +84,7 @@ impl Conditions {
 
     /// The months that are wanted beside a time: "the last week in March" may be one of March.
     pub(super) fn month_beside(&self, range: Range) -> Option<String> {
-        let is_month = |test: &&Test| test.is_wanted && test.field == "month";
+        let is_month = |test: &&Test| test.is_wanted && ["day", "month"].contains(&test.field);
         let month = self.tests.iter().find(is_month)?.value.clone();
         (range != Range::default()).then_some(month)
     }
@@ -156,4 +157,6 @@ impl Conditions {
 }
 
 /// Fields with texts, of which a picture may have one or another.
-const WITH_VALUES: [&str; 6] = ["weekday", "month", "format", "shape", "folder", "name"];
+const WITH_VALUES: [&str; 8] = [
+    "weekday", "month", "day", "hour", "format", "shape", "folder", "name",
+];

@@ -44,6 +44,7 @@ impl Words {
     /// Uses up all conditions.
     pub(super) fn conditions(&mut self, known: &KnownNames) -> Conditions {
         let mut all = Conditions::default();
+        all.shown.extend(self.grouping_code());
         let mut place = 0;
         while place < self.len() {
             let camera = self.known_camera_at(place, &known.cameras);

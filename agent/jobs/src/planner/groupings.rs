@@ -6,6 +6,7 @@
 
 use watchkeeper_english::singular;
 
+use super::objects::{CODE, CODES, ObjectCount};
 use super::unread_words::{TAKEN, Words};
 use super::words::{
     BLURRED, DIVISIONS, EACH, GAPS, GROUPING_VERBS, GROUPINGS, LIKENESS, OF_TIME, ORDERS,
@@ -15,6 +16,14 @@ use crate::cameras::KnownNames;
 
 /// Groups behind "into".
 const DIVISIBLE: &str = "years|months|weeks|days|hours|cameras|places|locations";
+
+/// Words between those of [`GAPS`] and a time.
+const AROUND_GAPS: &str = "\
+    a|after|an|at|begin|begins|by|for|if|into|is|least|lies|longer|more|new|of|over|start|starts\
+    |taken|than|the|there|was|when|whenever|where|wherever|with|within";
+
+/// Words behind the time of a gap.
+const BEHIND_GAPS: &str = "apart|between|lie|lies|pass|passed|passes|them|two";
 
 /// Words that put the blurred ones into a group, placed after them.
 const APART: Table = Table("apart|aside|separately|separate|their own");
@@ -80,11 +89,10 @@ impl Words {
         (is_grouped && self.take(&["by", "sharpness"])).then_some("sharpness")
     }
 
-    /// `within 30 seconds of each other` or `by gaps of 5 minutes`: the longest time
-    /// between two neighbours, in minutes.
+    /// The longest time between two neighbours, in minutes: `within 30 seconds of each other`, `by
+    /// gaps of 5 minutes`.
     pub(super) fn gap(&mut self) -> Option<f64> {
-        let (begin, minutes, end) = (0..self.len()).find_map(|begin| {
-            let (lead, at) = self.meaning(begin, GAPS)?;
+        let (begin, minutes, end) = (0..self.len()).find_map(|at| {
             let count = number(self.get(at)?)?;
             let unit = match singular(&self.get(at + 1)?.to_lowercase()).as_str() {
                 "second" => 1.0 / 60.0,
@@ -92,14 +100,53 @@ impl Words {
                 "hour" => 60.0,
                 _ => return None,
             };
+            let is_led = |place: &usize| {
+                let is_part = self.is_in(*place, AROUND_GAPS) || self.is_in(*place, GAPS);
+                let is_outing = self
+                    .grouping_noun(*place)
+                    .is_some_and(|(by, _)| by == "gap");
+                !self.has_comma(*place) && (is_part || is_outing)
+            };
+            let begin = (0..at).rev().take_while(is_led).last().unwrap_or(at);
+            let is_followed = |place: &usize| {
+                let noun = self.get(*place).is_some_and(is_picture_noun);
+                !self.has_comma(place - 1) && (noun || self.is_in(*place, BEHIND_GAPS))
+            };
+            let end = (at + 2..self.len()).take_while(is_followed).last();
+            let end = end.map_or(at + 2, |place| place + 1);
             // "Of each other" is "them" here.
-            let is_mutual = self.stands(at + 2, &["them"]);
-            let is_gap = is_mutual || lead.starts_with("by");
-            let end = at + 2 + usize::from(is_mutual);
-            is_gap.then_some((begin, count as f64 * unit, end))
+            let is_mutual = self.stands(at + 2, &["them"]) && self.is_in(begin, "within|taken");
+            let is_between = (at + 2..end).any(|place| self.stands(place, &["between", "two"]));
+            let is_gap = is_between || (begin..at).any(|place| self.is_in(place, GAPS));
+            // "Photos taken after a pause of 2 hours" are some, and no groups.
+            let says_groups = |place: usize| {
+                let is_by = self.stands(place, &["by"]) || self.stands(place, &["cut"]);
+                is_by || self.grouping_noun(place).is_some_and(|(by, _)| by == "gap")
+            };
+            let is_grouped = (0..at).any(says_groups) || self.is_arranged_before(at);
+            let is_gap = is_gap && is_grouped;
+            (is_mutual || is_gap).then_some((begin, count as f64 * unit, end))
         })?;
         self.use_up(begin, end - begin);
         Some(minutes)
+    }
+
+    /// Reads `for each QR code` as that for each code; returns the kind of code, which pictures
+    /// must show.
+    pub(super) fn grouping_code(&mut self) -> Option<ObjectCount> {
+        let found = (1..self.len()).find_map(|at| {
+            let (kind, end) = self.meaning(at, CODES).filter(|(kind, _)| *kind != CODE)?;
+            let is_grouping = self.is_after_one(at, "by|each|every|per");
+            is_grouping.then_some((at, kind, end))
+        });
+        let (at, kind, end) = found?;
+        self.use_up(at, end - at);
+        if let Some(word) = self.words.get_mut(end - 1) {
+            *word = Some(CODE.to_owned());
+        }
+        // "Each" stays beside its noun.
+        self.words.get_mut(at..end)?.rotate_right(1);
+        Some(ObjectCount::some(kind.to_owned()))
     }
 
     /// `within 5 km` behind a grouping by place: the longest distance in a group, in metres.
@@ -149,7 +196,11 @@ impl Words {
         for place in 0..self.len() {
             let begins = ["by", "each", "per", "every"];
             let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
-            let is_split = self.stands(place, &["into"]) && self.is_in(place + 1, DIVISIBLE);
+            let is_outing = self
+                .grouping_noun(place + 1)
+                .is_some_and(|(by, _)| by == "gap");
+            let is_split =
+                self.stands(place, &["into"]) && (is_outing || self.is_in(place + 1, DIVISIBLE));
             let begins = begins.or(is_split.then_some(&"by"));
             let is_of = place > 0 && self.get(place - 1).is_some_and(|word| word == "of");
             let is_hour = self.stands(place + 1, &["hour"]);

@@ -21,6 +21,12 @@ const WEEKDAYS: Table = Table(
 const MONTHS: Table =
     Table("january|february|march|april|may|june|july|august|september|october|november|december");
 
+const SEASONS: Table = Table(
+    "spring=march or april or may|summer=june or july or august\
+     |autumn=september or october or november|fall=september or october or november\
+     |winter=december or january or february",
+);
+
 impl Words {
     /// `in the morning`, `at night`, `morning photos`, or the word after a day.
     pub(super) fn part_of_day(&self, place: usize) -> Option<Found> {
@@ -100,6 +106,7 @@ impl Words {
             "midnight" => return clear(24.0, place + 1),
             _ => {}
         }
+        let word = number(&word).map_or(word, |hour| hour.to_string());
         let split = word.find(|c: char| !c.is_ascii_digit() && c != ':');
         let (time, glued) = word.split_at(split.unwrap_or(word.len()));
         let parts: Option<Vec<u32>> = time.split(':').map(|part| part.parse().ok()).collect();
@@ -120,7 +127,9 @@ impl Words {
                 (next.as_str(), place + 2)
             }
             // "12 in the evening" may be noon or midnight.
-            ("", Some("morning")) if number < 12 => ("am", place + 4),
+            // "Between 9 and 12 in the morning".
+            ("", Some("morning")) if number < 12 || time == "12" => ("am", place + 4),
+            ("", Some("morning")) => return None,
             ("", Some("evening")) if number < 12 => ("pm", place + 4),
             ("", Some("afternoon")) if number <= 12 => ("pm", place + 4),
             _ => (glued, place + 1),
@@ -185,16 +194,73 @@ impl Words {
     /// Returns whether a weekday at a place is any of its name: photos of a folder may be old.
     pub(super) fn is_any_day(&self, place: usize) -> bool {
         let is_one = self.is_after_one(place, "last|past|this|by|each|every|per")
-            || self.is_in(place + 1, "to|till|until|morning|afternoon|evening|night");
+            || self.is_in(place + 1, "to|till|until|night");
         self.has_folder && self.is_weekday(place) && !is_one
     }
 
-    /// `in March`, `from June to August`, `March photos` or a month that is denied: of any year.
+    /// `on 5 October`, `on the 5th and 12th of October`, `October 5th` or `from 3 to 9 October`:
+    /// days of any year.
+    pub(super) fn days(&self, place: usize) -> Option<Found> {
+        let is_led = self.is_in(place, "on|of|from|between|in|during");
+        let begin = place + usize::from(is_led);
+        let is_between = self.stands(place, &["between"]);
+        let is_ordinal = |at: usize| {
+            let word = self.get(at).unwrap_or_default();
+            word.ends_with(char::is_alphabetic) && word.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let day = |at: usize| {
+            let word = self.get(at)?.to_lowercase();
+            let digits = ["st", "nd", "rd", "th"]
+                .iter()
+                .find_map(|end| word.strip_suffix(end));
+            let day = digits.unwrap_or(&word).parse::<u8>().ok()?;
+            (1..=31).contains(&day).then_some(day)
+        };
+        let first = self.meaning(begin, MONTHS);
+        let (mut days, mut end) = (Vec::new(), first.map_or(begin, |(_, end)| end));
+        let mut at = end;
+        let (mut is_span, mut has_span) = (false, false);
+        loop {
+            at += usize::from(self.stands(at, &["the"]));
+            let Some(found) = day(at) else { break };
+            match days.last().copied() {
+                Some(last) if is_span && found <= last => return None,
+                Some(last) if is_span => days.extend(last + 1..=found),
+                _ => days.push(found),
+            }
+            end = at + 1;
+            has_span |= is_span;
+            is_span = self.is_in(end, "to|until|till") || is_between && self.stands(end, &["and"]);
+            at = end + usize::from(is_span || self.is_in(end, "and|or"));
+        }
+        let has_ordinal = (begin..end).any(is_ordinal);
+        let of = end + usize::from(self.stands(end, &["of"]));
+        let (month, end) = match first {
+            Some((month, _)) => (month, end),
+            None => self.meaning(of, MONTHS)?,
+        };
+        // "The best 5 March photos", "in March 23".
+        let is_clear = has_ordinal || is_led && (first.is_none() || self.stands(place, &["on"]));
+        let is_pair = is_between && !has_span || self.is_in(end, "to|until|till");
+        let is_date = is_pair || self.get(end).and_then(number).is_some_and(|year| year > 31);
+        let values: Vec<String> = days.iter().map(|day| format!("{day} {month}")).collect();
+        let is_read = is_clear && !is_date && !values.is_empty();
+        is_read.then(|| (Test::is("day", &values.join(" or ")), end))
+    }
+
+    /// `in March`, `in summer`, `from June to August`, `March photos` or a month that is denied: of
+    /// any year.
     pub(super) fn months(&self, place: usize) -> Option<Found> {
         let is_between = self.stands(place, &["between"]);
         let is_from = self.stands(place, &["from"]);
         let is_led = is_between || is_from || self.is_in(place, "in|during");
         let begin = place + usize::from(is_led);
+        let season = begin + usize::from(is_led && self.stands(begin, &["the"]));
+        if let Some((months, end)) = self.meaning(season, SEASONS) {
+            let is_meant = is_led || self.get(end).is_some_and(is_picture_noun);
+            let is_meant = is_meant && self.get(end).and_then(number).is_none();
+            return is_meant.then(|| (Test::is("month", months), end));
+        }
         let (first, mut end) = self.meaning(begin, MONTHS)?;
         let mut months = vec![first];
         let joint = if is_between { "and" } else { "to|until|till" };

@@ -6,9 +6,8 @@
 use jiff::civil::DateTime;
 use watchkeeper_english::one_of;
 
-use super::camera_words::is_maker;
 use super::request::Request;
-use super::words::{ORDERS, is_path, is_picture_word, number, tokens};
+use super::words::{ORDERS, is_maker, is_path, is_picture_word, number, tokens};
 use crate::cameras::KnownNames;
 
 /// Words before the first one that counts.

@@ -3,16 +3,11 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use jiff::fmt::strtime;
 use strsim::damerau_levenshtein;
 use watchkeeper_english::one_of;
 
-use super::camera_words::{is_maker, is_number_of_model};
 use super::self_standing::SCORES;
-use super::words::{
-    BLURRED, DUPLICATES, EACH, GROUPING_VERBS, GROUPINGS, NEGATIONS, ORDERS, Table, VIDEOS,
-    is_folder, is_plural, number,
-};
+use super::words::{BLURRED, DUPLICATES, EACH, GROUPINGS, ORDERS, VIDEOS, is_folder, is_plural};
 use crate::cameras::{CameraNames, KnownNames};
 use crate::spelling::nearest;
 
@@ -108,8 +103,6 @@ impl NotUnderstood {
         let near = near_camera(&words, &names.cameras);
         words.push(noun.to_owned());
         let hint = match (near, near_word(&words)) {
-            // "Except 20 November" asks for a year.
-            _ if is_of_time(&noun.to_lowercase()) => None,
             (Some(near), _) => Some(format!("{near} {why}")),
             (None, near) => near.or(Some(why)),
         };
@@ -199,6 +192,10 @@ fn remedies(words: &[String]) -> Vec<&'static str> {
             words.iter().any(|word| is_date(word)),
             "a date is written as 2026-11-17 or 17 November 2026",
         ),
+        (
+            has(&["tiff", "tif", "bmp", "gif", "raw", "heic"]),
+            "jobs read JPEG, PNG and WebP files",
+        ),
         (is_name, "write a name after \"album called\""),
         (
             is_called && words.iter().any(|word| word.contains('/')),
@@ -239,7 +236,7 @@ impl fmt::Display for NotUnderstood {
         }
         match words.as_slice() {
             _ if !names_pictures => write!(f, "; for example: {EXAMPLE}"),
-            words if hints.is_empty() => write!(f, "; {}", forms_of(words)),
+            _ if hints.is_empty() => f.write_str(FORMS),
             _ => Ok(()),
         }
     }
@@ -249,102 +246,9 @@ impl fmt::Display for NotUnderstood {
 const EXAMPLE: &str = "organise ./photos by day and keep the 3 best of each, or: the best 10 \
                        pictures of last week's cars";
 
-/// Whether a word is of a kind, and the forms of that kind.
-type Kind = (fn(&str) -> bool, &'static str);
-
-/// Kinds of words that no rule has read, and the forms that rules do read.
-const KINDS: [Kind; 10] = [
-    (
-        is_of_time,
-        "times: yesterday, Friday night, last week, the last 3 days, two weeks ago, since \
-         2026-03-01, from 1 June 2016 to 31 August 2018, in March 2023, in March of any year, \
-         after 18:00, on Sundays, on weekends; a day has its year",
-    ),
-    (
-        |word| is_maker(word) || is_number_of_model(word) || one_of("camera|phone|taken", word),
-        "cameras: taken with the Canon EOS R5, by the D850, of camera \"EOS R5\", iPhone photos; \
-         one of the box by its ID or name",
-    ),
-    (
-        |word| {
-            one_of(
-                "burst|bursts|duplicate|duplicates|copy|copies|similar",
-                word,
-            )
-        },
-        "bursts: the best photo of each burst, without duplicates, find the duplicates",
-    ),
-    (
-        |word| {
-            one_of(
-                "kb|mb|size|larger|smaller|bigger|pixels|bytes|resolution",
-                word,
-            )
-        },
-        "sizes: at least 2 megapixels, wider than 1000 pixels",
-    ),
-    (
-        |word| one_of("album|contact|sheet|sheets", word),
-        "an album and a contact sheet of one job have the same pictures",
-    ),
-    (
-        |word| {
-            ORDERS.get(word).is_some()
-                || number(word).is_some()
-                || one_of(
-                    "each|per|every|most|least|top|sort|sorted|rank|ranked",
-                    word,
-                )
-        },
-        "choices: the 3 best of each day, one per month, only 5, newest first; the words are \
-         {orders}",
-    ),
-    (
-        |word| one_of(NEGATIONS, word) || one_of("but|those|anything", word),
-        "what is left out: without people, not at night, not last week, except those of camera \
-         gate",
-    ),
-    (
-        |word| one_of("portrait|landscape|orientation|format", word),
-        "shapes and formats: in portrait format, in landscape format, square photos, PNG files",
-    ),
-    (
-        |word| one_of(GROUPING_VERBS, word) || one_of("by|groups", word),
-        "groups are by {groupings}; two may divide each other, as in by camera and week",
-    ),
-    (
-        |_| true,
-        "what pictures show: with people, photos of dogs, or tag the photos in ./a as street or \
-         beach. A word for an occasion or a mood is left out, or names a folder or an album",
-    ),
-];
-
-/// Returns whether a word in lower case is one of a time or a date.
-fn is_of_time(word: &str) -> bool {
-    const WORDS: &str = "ago|since|before|after|until|till|between|during|older|newer|date|time|\
-        today|tonight|yesterday|tomorrow|morning|noon|afternoon|evening|night|am|pm|o'clock|\
-        minutes|hour|hours|days|week|weeks|weekend|month|months|year|years|spring|summer|autumn|\
-        fall|winter|easter|christmas";
-    let is_name = |format: &str| strtime::parse(format, word).is_ok();
-    let is_date = || {
-        let is_part = |c: char| c.is_ascii_digit() || "-/.:".contains(c);
-        word.len() > 3 && word.chars().all(is_part)
-    };
-    one_of(WORDS, word) || is_date() || ["%A", "%B", "%b"].into_iter().any(is_name)
-}
-
-/// The forms of what words may mean that no rule has read.
-fn forms_of(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
-    let mut kinds = KINDS.iter();
-    let kind = kinds.find(|(is_kind, _)| words.iter().any(|word| is_kind(word)));
-    let list = |table: Table| {
-        let words = table.phrases().filter(|phrase| !phrase.contains(' '));
-        words.collect::<Vec<_>>().join(", ")
-    };
-    let forms = kind.map_or("", |(_, forms)| forms);
-    let forms = forms.replace("{orders}", &list(ORDERS));
-    forms.replace("{groupings}", &list(GROUPINGS))
-}
+/// The most frequent forms that the rules read.
+const FORMS: &str = "; times are as in: last week, on 5 October, in March 2026, after 18:00; groups as \
+                     in: by day, per camera; choices as in: the 3 best of each day, newest first; all \
+                     words are in docs/guide/jobs.md";
 
 impl std::error::Error for NotUnderstood {}

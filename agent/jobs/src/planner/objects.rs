@@ -13,7 +13,7 @@ pub(super) const CODE: &str = "code";
 pub(super) const QR_CODE: &str = "QR code";
 /// A code that is no QR code.
 pub(super) const BAR_CODE: &str = "bar code";
-const CODES: Table = Table(
+pub(super) const CODES: Table = Table(
     "code|codes=code|barcode=bar code|barcodes=bar code|bar code|bar codes=bar code|qr code=QR code\
      |qr codes=QR code|qr-code=QR code|qr-codes=QR code",
 );

@@ -8,12 +8,10 @@ use watchkeeper_english::one_of;
 use super::self_standing::FORMATS;
 use super::unread_words::Words;
 use super::words::{
-    DIVISIONS, EACH, IDENTICALS, NEGATIONS, ORDERS, SEQUENCES, is_filler, is_folder, number,
+    COPYING_VERBS, DIVISIONS, EACH, IDENTICALS, NEGATIONS, ORDERS, SEQUENCES, is_filler, is_folder,
+    number,
 };
 use crate::tool::is_name;
-
-/// Verbs before "to" and the name of what is made.
-const COPYING_VERBS: &str = "collect|copy|file|gather|move|put|save|store";
 
 /// Words between the parts of a request.
 const JOINTS: &str = "\
@@ -39,6 +37,8 @@ impl Words {
                 () if is_verb && self.stands(at + 1, &["the", "album"]) => Some((at, 3)),
                 () if is_called && (has_noun || is_refinement || is_apart) => Some((at, 1)),
                 () if is_quoted && self.is_after(at, 1, &["album"]) => Some((at, 0)),
+                // "Into album best".
+                () if is_new && ends(at) && self.is_behind_order(at + 1) => Some((at, 0)),
                 // "An album about dogs" has no name.
                 () if (is_new || is_target) && self.is_free_word(at) => {
                     let is_end = ends(at) || self.is_in(at + 1, JOINTS);

@@ -98,6 +98,8 @@ impl Refinement {
             refinement.cameras = words.cameras(&names.cameras);
         }
         let mut left = words.left();
+        // The condition of several dates would stay beside a later time.
+        left.extend((words.spans.len() > 1).then(|| "and".to_owned()));
         // Beside groups or a sheet an "also" of something else may be of them.
         let is_unclear = added == Some(None) && (refinement.by.is_some() || refinement.sheet);
         left.extend(refinement.conditions.unknown.take());

@@ -11,7 +11,7 @@ use super::not_understood::NotUnderstood;
 use super::objects::ObjectCount;
 use super::unread_words::Words;
 use super::words::{IDENTICALS, Range, is_picture_noun, is_plural, tokens};
-use crate::cameras::KnownNames;
+use crate::cameras::{CameraNames, KnownNames};
 
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
@@ -37,6 +37,10 @@ pub(super) enum Source {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     pub(super) source: Source,
+    /// Folders beside that of the source.
+    pub(super) more_folders: Vec<String>,
+    /// What another part of a request has left of the pictures is kept: that part.
+    pub(super) rest_of: Option<Box<Self>>,
     pub(super) range: Range,
     /// Cameras of which each picture is one's; empty for any.
     pub(super) cameras: Vec<String>,
@@ -98,8 +102,9 @@ impl Request {
             None if left.is_empty() => Ok(request),
             None => Err(match request.source {
                 Source::Events { .. } => NotUnderstood::events(left, names),
+                // "Half" of a folder is not the camera "hall".
                 Source::Folder(_) | Source::Collection(_) => {
-                    NotUnderstood::words(left, &names.cameras)
+                    NotUnderstood::words(left, &CameraNames::default())
                 }
             }),
         }
@@ -123,8 +128,8 @@ impl Request {
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
         let models = models.filter(|models| !models.is_empty());
-        let is_sheet_of_each = words.sheet_of_each();
-        let (album, adds_sheet) = (words.album(), words.added_sheet());
+        let (is_sheet_of_each, album) = (words.sheet_of_each(), words.album());
+        let adds_sheet = words.added_sheet();
         let is_bounded = has_place || range != Range::default();
         let selection = words.selection(names, has_place, is_bounded);
         // Beside a contact sheet a format may be that of the sheet.
@@ -135,11 +140,10 @@ impl Request {
         words.described(folder.as_deref().or(collection.as_deref()), false);
         let mut left = words.not_done(&selection, like.is_some(), tags.is_some());
         left.extend(words.left());
-        let sets = tags.or(selection.duplicates);
         let mut conditions = selection.conditions;
-        let place = collection
-            .map(Source::Collection)
-            .or(folder.map(Source::Folder));
+        left.extend(words.add_times(&mut conditions, range));
+        let folder = folder.map(Source::Folder);
+        let place = collection.map(Source::Collection).or(folder);
         let place = place.map(|place| (place, words.shows_plural()));
         let is_of_pictures = names_pictures || selection.best.is_some();
         let is_bounded = is_of_pictures && (!cameras.is_empty() || range.until.is_some());
@@ -149,14 +153,15 @@ impl Request {
             return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
         left.extend(asked_for_more);
-        left.extend(conditions.month_beside(range));
         let request = Self {
             source,
+            more_folders: std::mem::take(&mut words.more_folders),
+            rest_of: None,
             range,
             cameras,
             conditions,
             like,
-            sets,
+            sets: tags.or(selection.duplicates),
             best_of_burst: selection.best_of_burst,
             by: selection.by,
             best: selection.best,

@@ -6,7 +6,10 @@ use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::scores::SHARP;
 
 use super::unread_words::Words;
-use super::words::{BLURRED, NEGATIONS, Table, is_filler, is_path, is_picture_word, number};
+use super::words::{
+    BLURRED, COPYING_VERBS, GROUPINGS, NEGATIONS, ORDERS, Table, is_filler, is_path,
+    is_picture_word, number,
+};
 
 /// A field with a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,8 +69,29 @@ impl Test {
         }
     }
 
-    /// Returns whether one is a lower and the other a higher upper bound.
+    /// The hours of a test, from and until.
+    fn hours(&self) -> Option<(f64, f64)> {
+        let bound = |text: &str| text.parse::<f64>().ok();
+        match self.comparison {
+            "<" => Some((0.0, bound(&self.value)?)),
+            ">=" => Some((bound(&self.value)?, 24.0)),
+            _ => {
+                let (from, until) = self.value.split_once('-')?;
+                Some((bound(from)?, bound(until)?)).filter(|(from, until)| from < until)
+            }
+        }
+    }
+
+    /// Returns whether one is a lower and the other a higher upper bound, or both are hours of
+    /// which some are the same.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
+        if let Some((one, other)) = self
+            .hours()
+            .zip(other.hours())
+            .filter(|_| self.field == "hour")
+        {
+            return one.0.max(other.0) < one.1.min(other.1);
+        }
         let (lower, upper) = match self.comparison.starts_with('>') {
             true => (self, other),
             false => (other, self),
@@ -91,7 +115,12 @@ fn clock_times(hours: &str) -> String {
             _ => hour.to_owned(),
         }
     };
-    hours.split('-').map(time).collect::<Vec<_>>().join("-")
+    let range = |range: &str| range.split('-').map(time).collect::<Vec<_>>().join("-");
+    hours
+        .split(" or ")
+        .map(range)
+        .collect::<Vec<_>>()
+        .join(" or ")
 }
 
 /// A test, and the place of the word after it.
@@ -100,7 +129,8 @@ pub(super) type Found = (Test, usize);
 /// Words before a number, and the comparison.
 pub(super) const COMPARISONS: Table = Table(
     "at least=>=|at most=<=|no more than=<=|more than=>|larger than=>|bigger than=>|less than=<\
-     |fewer than=<|smaller than=<|up to=<=|max=<=|maximum=<=|over=>|above=>|under=<|below=<\
+     |heavier than=>|lighter than=<|fewer than=<|smaller than=<|up to=<=|max=<=|maximum=<=|over=>\
+     |above=>|under=<|below=<\
      |exactly==",
 );
 
@@ -117,13 +147,16 @@ const UNITS: Table = Table(
 const SIDES: Table =
     Table("wider than=width >|narrower than=width <|taller than=height >|higher than=height >");
 
-/// Phrases before a name of files, and the pattern.
+/// Phrases before a part of the names of files, and the pattern.
 const NAMES: Table = Table(
-    "whose names begin with=NAME*|whose name starts with=NAME*|whose file name starts with=NAME*\
-     |whose name begins with=NAME*|whose file name begins with=NAME*|whose names start with=NAME*\
-     |whose name ends with=*NAME|whose name contains=*NAME*|whose file name contains=*NAME*\
-     |starting with=NAME*|beginning with=NAME*|named=NAME|called=NAME",
+    "begin with=NAME*|begins with=NAME*|beginning with=NAME*|start with=NAME*|starts with=NAME*\
+     |starting with=NAME*|contain=*NAME*|contains=*NAME*|containing=*NAME*|have=*NAME*|has=*NAME*\
+     |include=*NAME*|includes=*NAME*|including=*NAME*|end with=*NAME|ends with=*NAME\
+     |ending with=*NAME|end in=*NAME|ends in=*NAME|ending in=*NAME|named=NAME|called=NAME",
 );
+
+/// Words before those of [`NAMES`]: `whose file names`, `with a name`.
+const OF_NAMES: &str = "a|and|file|filename|filenames|have|name|names|of|that|the|their|whose|with";
 
 /// Measured traits that a request may bound.
 pub(super) const SCORES: [&str; 5] = ["sharpness", "quality", "exposure", "contrast", "brightness"];
@@ -136,16 +169,16 @@ pub(super) fn is_score(field: &str) -> bool {
 const SHAPES: Table =
     Table("landscape|portrait|horizontal=landscape|vertical=portrait|upright=portrait|square");
 
-pub(super) const FORMATS: Table =
-    Table("jpeg|jpg=jpeg|jpegs=jpeg|jpgs=jpeg|png|pngs=png|webp|gif|tiff|bmp");
+/// Formats that the tools read.
+pub(super) const FORMATS: Table = Table("jpeg|jpg=jpeg|jpegs=jpeg|jpgs=jpeg|png|pngs=png|webp");
 
 /// Phrases that describe pictures by themselves, each with a condition. Of the development photos
 /// the 6 darkened have a brightness up to 0.113, and of the others 2 below 0.125. The 6 brightened
 /// have more than 0.09 in white, and of the others one.
 const PROPERTIES: Table = Table(
     "undated=time is unknown|geotagged=place is known|taller than wide=shape is portrait\
-     |wider than tall=shape is landscape|landscape-oriented=shape is landscape\
-     |portrait-oriented=shape is portrait|dark=brightness < 0.125|too dark=brightness < 0.125\
+     |wider than tall=shape is landscape|landscape oriented=shape is landscape\
+     |portrait oriented=shape is portrait|dark=brightness < 0.125|too dark=brightness < 0.125\
      |underexposed=brightness < 0.125|too bright=highlights > 0.08|overexposed=highlights > 0.08",
 );
 
@@ -158,6 +191,7 @@ impl Words {
             Self::part_of_day,
             Self::clock_times,
             Self::weekdays,
+            Self::days,
             Self::months,
             Self::property,
             Self::near,
@@ -233,17 +267,34 @@ impl Words {
         Some((Test::is("format", format), end + usize::from(has_noun)))
     }
 
-    /// `from folder kitchen and folder hall`: folders in that of a request.
+    /// `from folder kitchen and folder hall`, `only house 7` or `in mill_road_3`: folders in that
+    /// of a request. A word with `_` is a name.
     fn subfolders(&self, place: usize) -> Option<Found> {
         let named = |begin: usize| {
             let begin = begin + usize::from(self.is_in(begin, "the"));
+            let noun = self.get(begin)?.to_lowercase();
             let name = self
                 .get(begin + 1)
-                .filter(|_| self.is_in(begin, "folder"))?;
-            let is_name = !is_filler(name) && !is_path(name);
-            is_name.then_some((name.trim_matches('"'), begin + 2))
+                .filter(|name| !is_filler(name) && !is_path(name));
+            let name = name.map(|name| name.trim_matches('"'));
+            if self.has_folder && noun.contains('_') && !noun.contains(['.', '"', '*']) {
+                let end = begin + 1;
+                return Some((noun, end + usize::from(self.is_in(end, "folder"))));
+            }
+            match GROUPINGS.get(&noun) {
+                Some("folder") if noun == "folder" => Some((name?.to_owned(), begin + 2)),
+                // "House 7" may be the folder 7.
+                Some("folder") if name?.starts_with(|c: char| c.is_ascii_digit()) => {
+                    let name = name?;
+                    Some((format!("{name} or {noun} {name}"), begin + 2))
+                }
+                _ => None,
+            }
         };
-        let is_led = self.is_in(place, "from|of|only");
+        // "Put them in folder best" names what is made.
+        let is_put = (0..place).any(|at| self.is_in(at, COPYING_VERBS));
+        let is_in = self.stands(place, &["in"]) && !is_put;
+        let is_led = is_in || self.is_in(place, "from|of|only");
         let (first, mut end) = named(place + usize::from(is_led))?;
         let mut names = vec![first];
         while self.is_one(end, &["and", "or"])
@@ -258,11 +309,14 @@ impl Words {
 
     /// `whose name starts with IMG or DSC`, or `named IMG_*`: a pattern of the name.
     fn file_names(&self, place: usize) -> Option<Found> {
-        let (mark, begin) = self.meaning(place, NAMES)?;
+        let (mark, mut at) = self.name_of_files(place)?;
         let mut patterns = Vec::new();
-        let mut at = begin;
         while let Some(word) = self.get(at) {
             let word = word.trim_matches('"');
+            // "Starting with the newest" is an order.
+            if is_filler(word) || self.meaning(at, ORDERS).is_some() {
+                return None;
+            }
             patterns.push(mark.replace("NAME", word));
             at += 1;
             if !self.is_one(at, &["and", "or"]) {
@@ -273,6 +327,18 @@ impl Words {
         let is_read = mark != "NAME" || patterns.iter().all(|name| name.contains(['*', '.']));
         let test = Test::is("name", &patterns.join(" or "));
         (is_read && !patterns.is_empty()).then_some((test, at))
+    }
+
+    /// `whose file name contains` or `named` at a place: the pattern, and the place behind.
+    pub(super) fn name_of_files(&self, place: usize) -> Option<(&'static str, usize)> {
+        let verb = (place..self.len()).find(|at| !self.is_in(*at, OF_NAMES))?;
+        // "That have" is one of the words before.
+        let verb = verb - usize::from(verb > place && self.is_in(verb - 1, "have"));
+        let (mark, end) = self.meaning(verb, NAMES)?;
+        let mut before = place..verb;
+        let says_name = before.any(|at| self.is_in(at, "filename|filenames|name|names"));
+        let is_bare = verb == place && self.is_in(place, "beginning|called|named|starting");
+        (says_name || is_bare).then_some((mark, end))
     }
 
     /// `in zone bay-2` or `zone "bay 2"`.
@@ -390,10 +456,7 @@ mod tests {
                 "before 8:00 and after 18:00",
                 "hour < 8, left after, left 18:00",
             ),
-            (
-                "in the morning and in the evening",
-                "hour is 6-12, left evening",
-            ),
+            ("in the morning and in the evening", "hour is 6-12 or 18-24"),
             (
                 "square photos, in portrait format",
                 "shape is square, left portrait, left format",
@@ -409,6 +472,9 @@ mod tests {
             ("between midnight and 6 am", "hour is 0-6"),
             ("between 22 and 6", "hour is 22-6"),
             ("not after 19:00", "hour not >= 19"),
+            ("between 9 and 12 in the morning", "hour is 9-12"),
+            ("in the evening or at night", "hour is 18-24 or 22-6"),
+            ("morning photos before 8 o'clock", "hour is 6-12, hour < 8"),
         ]);
         for text in [
             "from 9 am to 5",
@@ -425,6 +491,41 @@ mod tests {
             let found = read(text);
             assert!(found.contains("left"), "{text}: {found}");
         }
+    }
+
+    #[test]
+    fn days_and_seasons_without_a_year_are_those_of_any() {
+        assert_all(&[
+            ("on 5 October", "day is 5 october"),
+            (
+                "on the 5th and the 12th of October",
+                "day is 5 october or 12 october",
+            ),
+            ("from 3 to 5 May", "day is 3 may or 4 may or 5 may"),
+            ("October 5th", "day is 5 october"),
+            ("not on 24 December", "day is not 24 december"),
+            ("in summer", "month is june or july or august"),
+            ("spring photos", "month is march or april or may"),
+            (
+                "on 5 October 2026",
+                "left on, left 5, left October, left 2026",
+            ),
+            (
+                "the best 5 March photos",
+                "month is march, left best, left 5",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn part_of_a_file_name_stands_behind_a_verb_in_any_form() {
+        assert_all(&[
+            ("whose file names contain \"plate\"", "name is *plate*"),
+            ("with names containing plate", "name is *plate*"),
+            ("their names begin with pets", "name is pets*"),
+            ("whose name ends in _a or _b", "name is *_a or *_b"),
+            ("starting with the newest", "left starting, left newest"),
+        ]);
     }
 
     #[test]

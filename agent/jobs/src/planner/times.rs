@@ -1,12 +1,15 @@
 //! Times in a request: "last week", "the last 3 days", "since 2026-03-01", "from 2023".
 //!
 //! - Several bound one range. One that leaves no time, or bounds an end again, refuses the request.
+//! - Several dates behind one preposition bound it by the first and the last; all are a condition.
 //! - A time behind a negation is a condition.
 
 use jiff::ToSpan as _;
 use jiff::civil::{DateTime, Time};
-use watchkeeper_english::{NIGHT, range};
+use watchkeeper_english::{NIGHT, part_of_day, periods, range};
 
+use super::condition_set::Conditions;
+use super::self_standing::Test;
 use super::unread_words::Words;
 use super::words::{BLURRED, DUPLICATES, EXCEPTIONS, NEGATIONS, Range, is_picture_noun, number};
 use crate::cameras::CameraNames;
@@ -20,6 +23,11 @@ impl Words {
         while next < self.len() {
             let place = next;
             next += 1;
+            if let Some((spans, end)) = self.periods_at(place, range) {
+                range = spans;
+                self.use_up(place, end - place);
+                continue;
+            }
             let found = self.range_at(place);
             // A second time behind "and" is denied too, and left.
             let is_joined = denied.is_some_and(|end| end + 1 == place)
@@ -63,10 +71,50 @@ impl Words {
         self.night(range).unwrap_or(range)
     }
 
+    /// The words from a place on, in lower case; a used one is empty.
+    fn words_from(&self, place: usize) -> Vec<String> {
+        let words = (place..self.len()).map(|at| self.get(at).unwrap_or_default().to_lowercase());
+        words.collect()
+    }
+
+    /// Several dates at a place, if there is no other time: their bounds, and the place behind.
+    /// They are kept in [`Self::spans`].
+    fn periods_at(&mut self, place: usize, former: Range) -> Option<(Range, usize)> {
+        let words = self.words_from(place);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (found, count) = periods(&words, self.now.as_ref()?)?;
+        let single = self.range_at(place).map_or(place, |(_, end)| end);
+        let is_free = !self.is_negated(place) && !self.is_of_exception(place);
+        let is_read = is_free && former == Range::default() && place + count > single;
+        if !is_read {
+            return None;
+        }
+        let of = |at: Option<jiff::Zoned>| at.map(|at| at.datetime());
+        let ranges = found.into_iter().map(|found| Range {
+            since: of(found.from),
+            until: of(found.until),
+        });
+        self.spans = ranges.collect();
+        let since = self.spans.first()?.since;
+        let until = self.spans.last()?.until;
+        Some((Range { since, until }, place + count))
+    }
+
+    /// Adds the condition of [`Self::spans`]; returns words of times that no picture can meet.
+    pub(super) fn add_times(&self, conditions: &mut Conditions, range: Range) -> Vec<String> {
+        let times = self.spans.iter();
+        let times = times.filter_map(|span| Some((span.since?, span.until?)));
+        let times: Vec<String> = times.map(|(from, to)| format!("{from} to {to}")).collect();
+        let test = Test::is("time", &times.join(" or "));
+        let is_lost = times.len() > 1 && conditions.add(test).is_none();
+        let lost = is_lost.then(|| "time".to_owned());
+        let words = lost.into_iter().chain(conditions.month_beside(range));
+        words.collect()
+    }
+
     /// The range at a place, and the place behind it.
     pub(super) fn range_at(&self, place: usize) -> Option<(Range, usize)> {
-        let words = (place..self.len()).map(|at| self.get(at).unwrap_or_default().to_lowercase());
-        let words: Vec<String> = words.collect();
+        let words = self.words_from(place);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let now = self.now.as_ref()?;
         // A date that is denied needs no preposition: "except December 2016".
@@ -81,12 +129,21 @@ impl Words {
         let is_number = |word: &str| word.parse::<u64>().is_ok();
         let is_counted = words.get(count - 1).is_some_and(|word| is_number(word))
             && self.get(end).is_some_and(is_picture_noun);
-        // "On a Friday", "Friday mornings" and "on Friday" in a folder are any, and "the first of
-        // June 2026" is a day.
+        // "On a Friday", "Friday mornings" and "on Friday or Saturday" in a folder are any, and
+        // "the first of June 2026" is a day.
+        let is_of_day = |at: usize| {
+            let is_part = self
+                .get(at)
+                .is_some_and(|word| part_of_day(&word.to_lowercase()).is_some());
+            self.is_in(at, "on|from|of|in|for|the|and|or") || self.is_any_day(at) || is_part
+        };
+        // "From Sunday morning" is the last one.
+        let is_from = self.is_in(place, "from|since") && !self.is_weekday(end - 1);
         let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
             || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
-            || (count == 1 || count == 2 && self.is_in(place, "on|from|of|in|for"))
-                && self.is_any_day(end - 1)
+            || !is_from
+                && (place..end).any(|at| self.is_weekday(at))
+                && (place..end).all(is_of_day)
             || self.is_weekday(end - 1)
                 && !self.has_comma(end - 1)
                 && self.is_before_parts_of_day(end);
@@ -196,7 +253,7 @@ mod tests {
                 "2023-01-01 2024-01-01 by month",
             ),
             ("from 2023 on, the best", "2023-01-01 - best"),
-            ("in 2022 and 2024", "2022-01-01 2023-01-01 2024"),
+            ("in 2022 and 2024", "2022-01-01 2025-01-01 "),
             ("June 2016", "- - June 2016"),
             ("on Saturday evening", "2026-11-21 2026-11-22 "),
             ("on a Friday", "- - on Friday"),

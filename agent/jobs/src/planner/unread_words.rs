@@ -10,8 +10,8 @@ use watchkeeper_english::{one_of, part_of_day};
 
 use super::normal_form::normal_form;
 use super::words::{
-    BETWEEN, EACH, FIRST_VERBS, NEGATIONS, ORDERS, Table, is_filler, is_folder, is_picture_noun,
-    is_picture_word, is_plural,
+    BETWEEN, EACH, FIRST_VERBS, NEGATIONS, ORDERS, Range, Table, is_filler, is_folder, is_path,
+    is_picture_noun, is_picture_word, is_plural,
 };
 use crate::cameras::is_same_noun;
 
@@ -20,6 +20,9 @@ pub(super) const TAKEN: [&str; 3] = ["taken", "made", "shot"];
 
 /// Verbs that say nothing of a folder, and may ask to drop some of its pictures.
 pub(super) const TIDYING: &str = "clean|tidy";
+
+/// Most words between `whose` and the name of files.
+const MAX_NAME_LEAD: usize = 7;
 
 /// Most words of a phrase of [`ORDERS`].
 const MAX_ORDER_WORDS: usize = 2;
@@ -37,6 +40,10 @@ pub(super) struct Words {
     pub(super) shows_bursts: bool,
     /// Whether a verb asks to tidy that folder, and not some of its pictures.
     tidies_folder: bool,
+    /// Folders beside the first one.
+    pub(super) more_folders: Vec<String>,
+    /// Times of which each picture is of one; empty where one range says it all.
+    pub(super) spans: Vec<Range>,
 }
 
 impl Words {
@@ -50,6 +57,8 @@ impl Words {
             has_folder: false,
             shows_bursts: false,
             tidies_folder: false,
+            more_folders: Vec::new(),
+            spans: Vec::new(),
         }
     }
 
@@ -168,17 +177,34 @@ impl Words {
     fn folder(&mut self) -> Option<String> {
         let is_source = |at: &usize| {
             let is_other = self.is_target(*at) || self.names_camera(*at);
-            self.get(*at).is_some_and(is_folder) && !is_other && !self.is_after(*at, 1, &["zone"])
+            let is_name = (at.saturating_sub(MAX_NAME_LEAD)..*at)
+                .any(|lead| self.name_of_files(lead).is_some_and(|(_, end)| end == *at));
+            let is_other = is_other || is_name || self.is_after(*at, 1, &["zone"]);
+            self.get(*at).is_some_and(is_folder) && !is_other
         };
         let place = (0..self.len()).find(is_source)?;
+        let (mut behind, mut more) = (place + 1, Vec::new());
+        loop {
+            let is_listed = self.has_comma(behind - 1);
+            let joint = usize::from(self.is_in(behind, "and|or|plus"));
+            let lead = usize::from(self.is_in(behind + joint, "from|in|of"));
+            let at = behind + joint + lead;
+            if !self.get(at).is_some_and(is_path) || !is_listed && joint == 0 {
+                break;
+            }
+            more.extend(self.get(at).map(str::to_owned));
+            behind = at + 1;
+        }
+        self.more_folders = more;
         let path = self.words.get_mut(place)?.take()?;
         self.tidies_folder = self.is_after_one(place, TIDYING);
         // Without it the words around it stand side by side: "all pictures in ./a that are dark".
-        let lead = usize::from(self.is_after_one(place, "from|in|of|inside|under|within"));
-        let comma = self.has_comma(place);
+        let lead = usize::from(self.is_after_one(place, "across|from|in|of|inside|under|within"));
+        let comma = self.has_comma(behind - 1);
+        self.use_up(place, behind - place);
         if let Some(before) = (place - lead).checked_sub(1) {
-            self.words.drain(place - lead..=place);
-            self.commas.drain(place - lead..=place);
+            self.words.drain(place - lead..behind);
+            self.commas.drain(place - lead..behind);
             if let Some(former) = self.commas.get_mut(before) {
                 *former |= comma;
             }

@@ -41,11 +41,12 @@ impl Choice {
 const FILLERS: &str = "\
     a|all|among|an|and|any|anything|are|arrange|as|assemble|at|be|been|bring|build|can|captured\
     |choose|collate|collect|compile|copy|could|create|deliver|did|divide|divided|do|each|entire\
-    |everything|export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have|hello\
-    |hi|i|in|into|is|just|keep|keeping|kindly|make|me|must|my|need|needed|of|only|order|ordered\
-    |organise|organize|our|pick|please|prepare|produce|provide|put|rank|ranked|return|save|saw|seen\
-    |select|shall|should|show|simply|so|sort|sorted|split|take|taken|thanks|that|the|them|then\
-    |there|to|took|us|want|was|we|were|what|where|which|whole|with|would|you|your";
+    |everything|export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have\
+    |hello|hi|i|in|into|is|just|keep|keeping|kindly|make|me|must|my|need|needed|of|only|order\
+    |ordered|organise|organize|our|pick|please|prepare|produce|provide|put|rank|ranked|return|save\
+    |saw|seen|select|shall|should|show|simply|so|sort|sorted|split|take|taken|thanks|that|the|them\
+    |then|there|to|took|us|want|was|we|were|what|whatever|where|which|whole|with|would|you\
+    |your";
 
 /// Phrases with their meanings, separated by `|`: `PHRASE=MEANING`, or a phrase that means itself.
 #[derive(Clone, Copy)]
@@ -70,12 +71,13 @@ impl Table {
 
 /// Words that mean nothing if they begin a request: "photos with a view" are others.
 pub(super) const FIRST_VERBS: &str = "\
-    check|display|filter|hand|identify|lay|list|locate|present|pull|search|see|separate|view";
+    bundle|check|cut|display|filter|hand|identify|lay|list|locate|present|pull|search|see|separate\
+    |view";
 
 /// Words that mean pictures only.
 const PICTURE_NOUNS: &str = "\
-    image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot|shots|snap\
-    |snaps|snapshot|snapshots|still|stills";
+    image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot\
+    |shots|snap|snaps|snapshot|snapshots|still|stills";
 /// Other words for what every request is about.
 const OTHER_NOUNS: &str = "event|events|ones|folder|folders|version|versions";
 /// Words for one picture.
@@ -100,7 +102,7 @@ pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 /// Words that may stand between a negation and what it denies.
 pub(super) const BETWEEN: &str = "\
     a|an|the|any|all|near|those|ones|anything|everything|photos|pictures|images|that\
-    |which|are|is|were";
+    |what|which|are|is|were";
 
 /// Words before the noun of a group.
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
@@ -109,11 +111,11 @@ pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 pub(super) const GROUPINGS: Table = Table(
     "year|month|week|day of the week=weekday|day|date=day|date taken=day\
      |hour of the day=hour_of_day|hour|weekday|orientation=shape|shape|moment=gap|event=gap|gap\
-     |place|location=place|camera model=camera|camera|class|kind=class|object=class|zone\
-     |line=zone|bay=zone|area=zone|gate=zone|folder|format|code|qr code=code|barcode=code\
-     |file type=format|file format=format|file extension=format|similarity=look|likeness=look\
-     |site=folder|house=folder|room=folder|property=folder|project=folder|customer=folder\
-     |dock=zone|aisle=zone|lane=zone|outing=gap|session=gap|phone=camera|device=camera|shoot=gap",
+     |place|location=place|camera model=camera|camera|class|kind=class|object=class|zone|line=zone\
+     |bay=zone|area=zone|gate=zone|folder|format|code|file type=format|file format=format\
+     |file extension=format|similarity=look|likeness=look|site=folder|house=folder|room=folder\
+     |property=folder|project=folder|customer=folder|dock=zone|aisle=zone|lane=zone|outing=gap\
+     |session=gap|phone=camera|device=camera|shoot=gap",
 );
 
 /// The grouping by the look of pictures, which a tool of its own makes of pictures only.
@@ -123,14 +125,15 @@ pub(super) const LIKENESS: &str = "look";
 pub(super) const DIVISIONS: Table = Table(
     "sharp=sharpness|blurred=sharpness|blurry=sharpness|unsharp=sharpness|landscape=shape\
      |portrait=shape|square=shape|horizontal=shape|vertical=shape|jpeg=format|jpegs=format\
-     |png=format|pngs=format|webp=format|gif=format|tiff=format",
+     |png=format|pngs=format|webp=format",
 );
 
 /// Groupings by time, each within the one before.
 pub(super) const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
 
-/// Words before the longest gap within a group.
-pub(super) const GAPS: Table = Table("taken within|within|by gap of|by gaps of|by a gap of");
+/// Words beside the longest time between neighbours in a group.
+pub(super) const GAPS: &str = "\
+    break|breaks|gap|gaps|interruption|interruptions|interval|intervals|pause|pauses";
 
 /// Verbs that ask for groups.
 pub(super) const GROUPING_VERBS: &str = "group|grouped|split|divide|divided|separate";
@@ -165,8 +168,23 @@ pub(super) const ORDERS: Table = Table(
      |first=oldest|largest|biggest=largest|smallest|worst|blurriest|brightest|darkest|noisiest\
      |heaviest=most_bytes|nicest=quality|finest=quality|prettiest=quality|most beautiful=quality\
      |crispest=sharpness|lightest=brightest|highest resolution=largest|lowest resolution=smallest\
-     |poorest=worst|softest=blurriest|grainiest=noisiest|cleanest=noise",
+     |poorest=worst|softest=blurriest|grainiest=noisiest|cleanest=noise|most pixels=largest\
+     |fewest pixels=smallest|clearest=sharpness|most striking=quality|loveliest=quality\
+     |weakest=worst|lightest files=fewest_bytes|heaviest files=most_bytes",
 );
+
+/// Verbs before "to" and the name of what is made.
+pub(super) const COPYING_VERBS: &str = "collect|copy|file|gather|move|put|save|store";
+
+/// Words of EXIF that name a camera without a capital or a digit too.
+const MAKERS: &str = "\
+    apple|canon|dji|fujifilm|galaxy|gopro|hasselblad|huawei|ipad|iphone|kodak|leica|nikon\
+    |olympus|panasonic|pentax|pixel|ricoh|samsung|sony|xiaomi";
+
+/// Returns whether a word names a maker of cameras.
+pub(super) fn is_maker(word: &str) -> bool {
+    one_of(MAKERS, &word.to_lowercase())
+}
 
 /// Returns whether a word stands for one picture.
 pub(super) fn is_single(word: &str) -> bool {
@@ -182,29 +200,37 @@ pub(super) fn number(word: &str) -> Option<u64> {
         .filter(|number| (1..=10_000).contains(number))
 }
 
-/// Splits a request at spaces and commas. A quoted text is one word and keeps its quotation marks;
-/// the ending `'s` is dropped. Before a comma "on" is "onwards", and "apart" is "separately".
+/// Splits a request at spaces and commas. A quoted text is one word in double quotation marks; the
+/// ending `'s` is dropped. Before a comma "on" is "onwards", and "apart" is "separately".
 pub(super) fn tokens(text: &str) -> Vec<String> {
     let words = tokens_with_commas(text).into_iter();
     words.map(|(word, _)| word).collect()
 }
 
-/// The words of [`tokens`], each with whether a comma follows.
+/// The words of [`tokens`], each with whether a comma, colon or semicolon follows.
 pub(super) fn tokens_with_commas(text: &str) -> Vec<(String, bool)> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let (word, after) = match rest
-            .strip_prefix('"')
-            .and_then(|quoted| quoted.split_once('"'))
-        {
+        let quoted = ['"', '\''].into_iter().find_map(|mark| {
+            let (quoted, after) = rest.strip_prefix(mark)?.split_once(mark)?;
+            // "'90s" is no quotation.
+            (mark == '"' || !after.starts_with(char::is_alphanumeric)).then_some((quoted, after))
+        });
+        let mut is_clause_end = false;
+        let (word, after) = match quoted {
             Some((quoted, after)) => (format!("\"{quoted}\""), after),
             None => {
                 let end = rest.find(|c: char| c.is_whitespace() || c == ',');
                 let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+                is_clause_end = word.ends_with([';', ':']);
                 let word = word.trim_end_matches(['!', '?', ';', ':']);
                 let word = match is_path(word) {
-                    true => word,
+                    // "(./a)" and "(folder ./a)", but "./a(1)".
+                    true if !word.contains('(') => word.trim_end_matches(')'),
+                    true => word
+                        .strip_prefix('(')
+                        .map_or(word, |word| word.trim_end_matches(')')),
                     false => word.trim_matches(['(', ')']).trim_end_matches('.'),
                 };
                 let word = word
@@ -220,7 +246,7 @@ pub(super) fn tokens_with_commas(text: &str) -> Vec<(String, bool)> {
             }
         };
         if !word.is_empty() {
-            words.push((word, after.trim_start().starts_with(',')));
+            words.push((word, is_clause_end || after.trim_start().starts_with(',')));
         }
         rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
     }

@@ -8,6 +8,7 @@
 //! - Results keep the order of their input unless ordering is the tool's work.
 
 mod codes;
+mod combine;
 mod common;
 mod duplicates;
 mod group;
@@ -33,6 +34,7 @@ pub fn picture_tools() -> Toolbox {
     let measurer = Arc::new(Measurer::default());
     Toolbox::new(vec![
         Arc::new(list::ListPictures),
+        Arc::new(combine::Combine),
         Arc::new(measure::MeasureQuality(Arc::clone(&measurer))),
         Arc::new(duplicates::FindDuplicates(Arc::clone(&measurer))),
         Arc::new(codes::ReadCodes),

@@ -347,7 +347,8 @@ impl Tool for Filter {
                 Param::optional(
                     "where",
                     Kind::Conditions,
-                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, time is [not] FROM to TO, \
+                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO [or FROM-TO], \
+                     time is [not] FROM to TO [or FROM to TO], \
                      place is [not] within NUMBER m | km of LATITUDE LONGITUDE, \
                      FIELD [not] < | <= | = | >= | > NUMBER, FIELD is known | unknown.",
                 ),
