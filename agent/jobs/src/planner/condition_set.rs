@@ -34,8 +34,13 @@ impl Conditions {
             return Some(());
         }
         let mut wanted = self.tests.iter().filter(|old| old.is_wanted);
-        let fits =
-            !test.is_wanted || wanted.all(|old| old.field != test.field || old.overlaps(&test));
+        // "In March and on 5 May" has no picture.
+        let is_date = |field: &str| ["day", "month"].contains(&field);
+        let fits = !test.is_wanted
+            || wanted.all(|old| match old.field == test.field {
+                true => old.overlaps(&test),
+                false => !(is_date(old.field) && is_date(test.field)),
+            });
         fits.then(|| self.tests.push(test))
     }
 

@@ -155,6 +155,10 @@ const NAMES: Table = Table(
      |ending with=*NAME|end in=*NAME|ends in=*NAME|ending in=*NAME|named=NAME|called=NAME",
 );
 
+/// Verbs of a further pattern, as in "and end with b".
+const OF_PATTERNS: &str =
+    "begin|begins|beginning|contain|contains|containing|end|ends|ending|start|starts|starting";
+
 /// Words before those of [`NAMES`]: `whose file names`, `with a name`.
 const OF_NAMES: &str = "a|and|file|filename|filenames|have|name|names|of|that|the|their|whose|with";
 
@@ -313,8 +317,9 @@ impl Words {
         let mut patterns = Vec::new();
         while let Some(word) = self.get(at) {
             let word = word.trim_matches('"');
-            // "Starting with the newest" is an order.
-            if is_filler(word) || self.meaning(at, ORDERS).is_some() {
+            // "Starting with the newest" is an order; "and end with b" is another test.
+            let is_other = self.meaning(at, ORDERS).is_some() || self.is_in(at, OF_PATTERNS);
+            if is_filler(word) || is_other {
                 return None;
             }
             patterns.push(mark.replace("NAME", word));

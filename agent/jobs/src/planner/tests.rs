@@ -910,6 +910,12 @@ fn what_is_not_understood_is_refused_and_named() {
         ("yesterday's photos by day, cars first", "\"first\""),
         ("yesterday's photos, cars first, by day", "\"first\""),
         ("organise photos by day", "which pictures"),
+        ("photos of an apple in ./a", "\"apple\""),
+        (
+            "photos in ./a whose names contain IMG and end with jpg",
+            "\"end\"",
+        ),
+        ("photos in ./a in March and on 5 May", "\"5\""),
         (
             "keep the best 3 of last week's cars and trucks",
             "\"cars\", \"trucks\"",

@@ -178,7 +178,7 @@ pub(super) const COPYING_VERBS: &str = "collect|copy|file|gather|move|put|save|s
 
 /// Words of EXIF that name a camera without a capital or a digit too.
 const MAKERS: &str = "\
-    apple|canon|dji|fujifilm|galaxy|gopro|hasselblad|huawei|ipad|iphone|kodak|leica|nikon\
+    canon|dji|fujifilm|galaxy|gopro|hasselblad|huawei|ipad|iphone|kodak|leica|nikon\
     |olympus|panasonic|pentax|pixel|ricoh|samsung|sony|xiaomi";
 
 /// Returns whether a word names a maker of cameras.
