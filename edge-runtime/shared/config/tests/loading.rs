@@ -368,7 +368,7 @@ fn wrong_name_or_priority_leaves_the_camera_watched() {
     let keys: Vec<&str> = config.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(
         keys,
-        ["sources.s.name", "pipelines.p.name", "pipelines.p.priority"]
+        ["pipelines.p.name", "pipelines.p.priority", "sources.s.name"]
     );
     assert_eq!(config.sources[0].name, None);
     assert_eq!(config.pipelines[0].priority, Priority::Normal);

@@ -15,9 +15,14 @@ use crate::error::{ConfigError, Origin};
 /// Keys that do not change what is watched: an error leaves their default.
 const LABELS: [&str; 2] = ["name", "priority"];
 
-/// Whether the removed value is that of one of [`LABELS`].
-fn is_label(fault: &Fault) -> bool {
-    matches!(&fault.keys[..], [key] if LABELS.contains(&key.as_str()))
+/// Whether a section has an error in another key than [`LABELS`].
+fn is_wrong(section: &str, warnings: &[ConfigError]) -> bool {
+    let labels = LABELS.map(|label| format!("{section}.{label}"));
+    let is_of_section = |warning| is_spoilt(section, std::slice::from_ref(warning));
+    let mut others = warnings
+        .iter()
+        .filter(|warning| !labels.contains(&warning.key));
+    others.any(is_of_section)
 }
 
 pub(super) fn sources(
@@ -28,7 +33,7 @@ pub(super) fn sources(
     let mut sources = Vec::new();
     for name in values.names("sources") {
         let section = format!("sources.{name}");
-        let is_good = !is_spoilt(&section, warnings);
+        let is_good = !is_wrong(&section, warnings);
         let uri = format!("{section}.uri");
         let mut fields = values.section(&section);
         if values.text(&uri).is_none() {
@@ -41,10 +46,8 @@ pub(super) fn sources(
         // Of the section, not of the specification: a deployment by hand can't change it.
         fields.retain(|field, _| !field.starts_with("privacy."));
         fields.insert("id".to_owned(), json!(name));
-        let mut before = warnings.len();
-        let (spec, labels) = read_source(values, &section, fields, warnings);
-        before += labels;
-        let Some(mut spec) = spec else {
+        let before = warnings.len();
+        let Some(mut spec) = read_source(values, &section, fields, warnings) else {
             continue;
         };
         if spec.uri.is_empty() {
@@ -63,16 +66,15 @@ pub(super) fn sources(
     sources
 }
 
-/// Reads a source as far as possible. Returns the number of errors in [`LABELS`] too.
+/// Reads a source as far as possible.
 fn read_source(
     values: &Values<'_>,
     section: &str,
     fields: Map<String, Value>,
     warnings: &mut Vec<ConfigError>,
-) -> (Option<SourceSpec>, usize) {
+) -> Option<SourceSpec> {
     let mut faults = Vec::new();
     let spec = lenient::read(fields, &mut faults);
-    let labels = faults.iter().filter(|fault| is_label(fault)).count();
     for fault in faults {
         let keys: Vec<&str> = fault.keys.iter().map(String::as_str).collect();
         let key = format!("{section}.{}", keys.join("."));
@@ -83,7 +85,7 @@ fn read_source(
         refused.allowed = refused.allowed.or(form);
         warnings.push(refused);
     }
-    (spec, labels)
+    spec
 }
 
 /// The form of a value whose kind the declarations leave open.
@@ -138,11 +140,9 @@ pub(super) fn pipelines(
 ) -> Vec<PipelineSpec> {
     let mut pipelines = Vec::new();
     for name in values.names("pipelines") {
-        let mut before = warnings.len();
-        let is_good = !is_spoilt(&format!("pipelines.{name}"), warnings);
-        let (draft, labels) = pipeline(values, name, sources, warnings, skipped);
-        before += labels;
-        let Some(draft) = draft else {
+        let before = warnings.len();
+        let is_good = !is_wrong(&format!("pipelines.{name}"), warnings);
+        let Some(draft) = pipeline(values, name, sources, warnings, skipped) else {
             continue;
         };
         if is_good && warnings.len() == before {
@@ -154,14 +154,14 @@ pub(super) fn pipelines(
     pipelines
 }
 
-/// Reads a pipeline as far as possible. Returns the number of errors in [`LABELS`] too.
+/// Reads a pipeline as far as possible.
 fn pipeline(
     values: &Values<'_>,
     name: &str,
     sources: &[SourceSpec],
     warnings: &mut Vec<ConfigError>,
     skipped: &mut SkippedSections,
-) -> (Option<PipelineDraft>, usize) {
+) -> Option<PipelineDraft> {
     let section = format!("pipelines.{name}");
     let mut fields = values.section(&section);
     add_placeholders(&mut fields, &section, warnings);
@@ -176,7 +176,7 @@ fn pipeline(
     }
     fields.insert("id".to_owned(), json!(name));
     let mut report = |below: &str, fault: Fault| {
-        skipped.has_unread |= !(below.is_empty() && is_label(&fault));
+        skipped.has_unread = true;
         let parts = [section.as_str(), below, fault.path.as_str()];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let key = parts.collect::<Vec<_>>().join(".");
@@ -186,10 +186,8 @@ fn pipeline(
     let rules = retain_good_rules(&mut fields, &mut report);
     let mut faults = Vec::new();
     let spec = lenient::read(fields, &mut faults);
-    let labels = faults.iter().filter(|fault| is_label(fault)).count();
     faults.into_iter().for_each(|fault| report("", fault));
-    let draft = spec.map(|spec| PipelineDraft { spec, rules });
-    (draft, labels)
+    Some(PipelineDraft { spec: spec?, rules })
 }
 
 /// Takes the place of a value below the section, and the error in it.
