@@ -158,9 +158,14 @@ fn destruction_needs_a_yes_and_other_words_drop_it() -> anyhow::Result<()> {
         &bench,
         "remove alpha.txt from research\nlist archive\nyes\n",
     )?;
-    // `ask` has no later yes.
-    let (code, _, errors) = ask_json(&bench, &["destroy research"])?;
-    assert!(code == 2 && errors.contains("watchkeeper chat"), "{errors}");
+    // `ask` keeps it for a later yes, which `--yes` is not.
+    let (code, _, errors) = ask_json(&bench, &["destroy research", "--yes"])?;
+    assert!(
+        code == 2 && errors.contains("--yes does not apply"),
+        "{errors}"
+    );
+    let (code, kept, errors) = ask_json(&bench, &["destroy research"])?;
+    assert_eq!(code, 0, "{errors}");
     assert_eq!(entries(&bench)?, 3);
     let (code, objects, errors) = ask_json(&bench, &["get alpha.txt from research"])?;
     assert_eq!(code, 0, "{errors}");
@@ -169,6 +174,12 @@ fn destruction_needs_a_yes_and_other_words_drop_it() -> anyhow::Result<()> {
     let said = chat(&bench, "destroy alpha.txt from research please\nyes\n")?;
     assert!(last(&said, "failure").is_ok());
     assert_eq!(entries(&bench)?, 3);
+    let id = last(&kept, "actions")?["id"]
+        .as_str()
+        .context("no id")?
+        .to_owned();
+    let (code, _, errors) = ask_json(&bench, &["--confirm", &id])?;
+    assert_eq!((code, entries(&bench)?), (0, 0), "{errors}");
     Ok(())
 }
 

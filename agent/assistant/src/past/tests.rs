@@ -677,7 +677,7 @@ fn waiting_events_and_wrong_clocks_leave_nothing_known() {
     );
     report.events_waiting_since_ms = Some(at("Wed 18:30").as_millisecond());
     let text = sentence(&asked, &report, journal());
-    assert!(text.contains("18:30 to 19:00"), "{text}");
+    assert!(text.contains("from Wed 18:30 to Wed 19:00"), "{text}");
     let mut report = coverage();
     for span in &mut report.spans {
         (span.from.quality, span.end) = (TimeQuality::Estimated, SpanEnd::ClockSet);

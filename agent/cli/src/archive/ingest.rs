@@ -395,11 +395,14 @@ mod tests {
 
     #[test]
     fn files_of_one_name_in_one_command_get_different_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("agent.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let target = Target {
             collection: "c",
             name: None,
             options: &IngestOptions::default(),
-            client: &AgentClient::new(Path::new("/agent.sock")).unwrap(),
+            client: &AgentClient::new(&socket).unwrap(),
             named: &Mutex::default(),
         };
         let of = |path: &str| {

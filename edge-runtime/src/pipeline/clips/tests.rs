@@ -775,9 +775,11 @@ fn stream_with_reordered_frames_is_replaced_by_pictures() {
         data: vec![0; 9],
     };
     bench.show_packets(&ring, (0..20).map(|n| packet(n, n % 10 == 0)));
-    // One that is shown before others, without a decoding time.
+    // In two groups of pictures, one that is shown before others, without a decoding time.
     bench.show_packets(&ring, std::iter::once(packet(5, false)));
-    bench.show_packets(&ring, (21..60).map(|n| packet(n, n % 10 == 0)));
+    bench.show_packets(&ring, (21..36).map(|n| packet(n, n % 10 == 0)));
+    bench.show_packets(&ring, std::iter::once(packet(33, false)));
+    bench.show_packets(&ring, (37..60).map(|n| packet(n, n % 10 == 0)));
     let event = bench.happens_with(of_stream(3.0, 1.0));
     bench.show(2);
     let clip = bench.reported(&event);

@@ -389,13 +389,18 @@ fn disk_that_refuses_costs_pictures_and_no_pipeline_waits() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let (recorder, journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
     store.writes.blow_at(1);
-    let mut refused = outage("refused");
-    refused.at.quality = TimeQuality::Synced;
-    refused.at.unix_ms = 7;
-    assert!(recorder.record(refused, None));
+    let at = |unix_ms| {
+        let mut event = outage("waits");
+        event.at = Wall {
+            unix_ms,
+            quality: TimeQuality::Synced,
+        };
+        event
+    };
+    assert!(recorder.record(at(7), None));
     wait_until("refusal", || recorder.storage_error().is_some());
     for _ in 0..100 {
-        assert!(recorder.record(outage("waits"), Some(pictures(|| ()))));
+        assert!(recorder.record(at(9), Some(pictures(|| ()))));
     }
     assert!(!recorder.blocks_pipelines());
     assert_eq!(recorder.waiting_since_ms(), Some(7));
