@@ -1,8 +1,8 @@
 //! Models for pipelines, with shared networks.
 //!
-//! - Pipelines that open the same file with the same manifest, back end and number of threads share
-//!   one network. The second one prepares it for several streams. A file that was replaced is loaded
-//!   again by the next one that opens it.
+//! - Pipelines that open the same file with the same manifest, back end and number of threads
+//!   share one network. The second one prepares it for several streams. A file that was replaced is
+//!   loaded again by the next one that opens it.
 //! - A network is loaded once and unloaded with the last detector that uses it. A second request
 //!   waits for the first one's loading.
 //! - With a [`ChangeHost`], `auto` serves with the back end that loads fastest, and changes it in
@@ -122,7 +122,7 @@ struct Key {
     /// By content: a changed manifest may want other inputs and outputs.
     manifest: Arc<Manifest>,
     backend: BackendChoice,
-    /// Configured number.
+    /// The configured number of threads.
     threads: Option<NonZeroUsize>,
 }
 

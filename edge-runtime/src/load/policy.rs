@@ -71,7 +71,7 @@ pub enum Cause {
     },
     /// The board reports that it throttles.
     Throttled,
-    /// Every sensor is cool, the hottest of them at this temperature, and the level is not back yet.
+    /// Every sensor is cool, the hottest at this temperature, and load is still shed.
     Cooling {
         sensor: Arc<str>,
         temperature: Celsius,
@@ -81,7 +81,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// A clause.
+    /// Describes it as a clause after "because".
     fn describe(&self) -> String {
         match self {
             Self::Hot {

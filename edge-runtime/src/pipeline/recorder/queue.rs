@@ -1,7 +1,7 @@
 //! The queue before the recorder's thread: its lanes, what lies in it, and the progress.
 //!
-//! - Each lane has its own capacity. An event of a pipeline waits for a place; one of the runtime is
-//!   dropped (`Recorder`).
+//! - Each lane has its own capacity. An event of a pipeline waits for a place; one of the runtime
+//!   is dropped (`Recorder`).
 //! - An event with pictures waits until the queue has room for them. While the disk refuses, it
 //!   gives them up instead.
 //! - The `new` of an event of the runtime reserves a place for its `end`. Without its `new`, an

@@ -1,6 +1,7 @@
 //! Pictures of the frames that events may show: the latest, and that of the latest good sight of
-//! each object, because an event may begin when its object is hidden or gone.
+//! each object.
 //!
+//! - An event may begin when its object is hidden or gone.
 //! - A frame is kept while it shows an object of the last [`KEPT_S`] seconds well. While all
 //!   objects are in full view that is the latest frame only.
 //! - Earlier frames are copied, so that the decoder gets its frames back. They are converted and

@@ -1,5 +1,6 @@
-//! Checks the sections `[sources.NAME]` and `[pipelines.NAME]`: an error in one leaves it out, unless
-//! it is in a key that does not change what is watched.
+//! Checks the sections `[sources.NAME]` and `[pipelines.NAME]`.
+//!
+//! - An error in a section leaves it out, except in a key that does not change what is watched.
 
 use serde_json::{Map, Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
