@@ -1,7 +1,6 @@
 //! A disk that is full or read-only gives one sentence and a wait; no acknowledged event is lost.
 
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
