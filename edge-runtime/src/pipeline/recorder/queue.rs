@@ -171,8 +171,8 @@ pub(super) struct Progress {
     /// Those of them with pictures.
     with_pictures: usize,
     /// The earliest time of the events that came since none was unfinished, in milliseconds since
-    /// 1970; the minimum where it is unknown.
-    earliest_ms: i64,
+    /// 1970; the minimum where it is unknown. What the last run left has no time.
+    earliest_ms: Option<i64>,
     /// Records of the runtime in the queue.
     box_events: usize,
     /// Events of the runtime whose `end` has a reserved place.
@@ -252,18 +252,16 @@ impl Progress {
             TimeQuality::Unsynced => i64::MIN,
             TimeQuality::Estimated | TimeQuality::Synced => event.at.unix_ms,
         };
-        self.earliest_ms = match self.unfinished() {
-            0 => at_ms,
-            _ => at_ms.min(self.earliest_ms),
-        };
+        let known = self.earliest_ms.filter(|_| self.unfinished() > 0);
+        self.earliest_ms = Some(known.map_or(at_ms, |known| known.min(at_ms)));
     }
 
     /// From when on events may be unfinished, in milliseconds since 1970; `None` if that is unknown
     /// or none is.
     pub(super) fn unfinished_since_ms(&self) -> Option<i64> {
         let is_known = self.left == 0 && self.given_up == 0 && self.unrecorded == 0;
-        let is_since = is_known && self.unfinished() > 0 && self.earliest_ms != i64::MIN;
-        is_since.then_some(self.earliest_ms)
+        self.earliest_ms
+            .filter(|ms| is_known && self.unfinished() > 0 && *ms != i64::MIN)
     }
 
     /// The ticket of the newest event of a pipeline.
