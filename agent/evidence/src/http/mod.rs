@@ -13,6 +13,7 @@ pub mod private;
 mod rate;
 
 use std::convert::Infallible;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,8 +22,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION};
 use reqwest::{Response, StatusCode, redirect};
 use url::Url;
+use watchkeeper_config::LookupValue;
 use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup, fill_template};
-use watchkeeper_config::{LookupValue, bounded};
 use watchkeeper_outgoing::{host_of, may_pass, retry_after, root_cause, trust_only};
 
 use crate::source::{SourceAnswer, one_line};
@@ -41,6 +42,9 @@ pub const PAUSES: [Duration; 3] = [
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Characters that need no escape in a segment of a path or a value of a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+
+/// Most bytes that are read of a secret's file.
+const MAX_SECRET: u64 = 16_384;
 
 /// A service that is asked.
 #[derive(Debug)]
@@ -403,7 +407,12 @@ fn without_values(segment: &str, values: &LookupValues) -> String {
 /// First line of a secret's file, read on a thread that may wait for a disk.
 async fn first_line(path: &Path) -> Result<String, String> {
     let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || bounded::read(&path));
+    let read = tokio::task::spawn_blocking(move || {
+        let mut text = String::new();
+        let file = std::fs::File::open(path)?;
+        file.take(MAX_SECRET).read_to_string(&mut text)?;
+        std::io::Result::Ok(text)
+    });
     let text = read.await.map_err(|died| died.to_string())?;
     match text.map_err(|error| error.to_string())?.lines().next() {
         Some(line) if !line.trim().is_empty() => Ok(line.trim().to_owned()),
