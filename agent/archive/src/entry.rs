@@ -135,22 +135,13 @@ impl Metadata {
             ("zone", &self.zone),
             ("event", &self.event),
         ];
-        for (field, value) in single {
+        let exif = self.exif.iter();
+        let exif =
+            exif.flat_map(|exif| [("exif.taken", &exif.taken), ("exif.camera", &exif.camera)]);
+        for (field, value) in single.into_iter().chain(exif) {
             line(field, value.as_deref().unwrap_or_default(), MAX_FIELD)?;
         }
         line("text", self.text.as_deref().unwrap_or_default(), MAX_TEXT)?;
-        if let Some(exif) = &self.exif {
-            line(
-                "exif.taken",
-                exif.taken.as_deref().unwrap_or_default(),
-                MAX_FIELD,
-            )?;
-            line(
-                "exif.camera",
-                exif.camera.as_deref().unwrap_or_default(),
-                MAX_FIELD,
-            )?;
-        }
         for code in &self.codes {
             line("codes", code, MAX_TEXT)?;
         }
