@@ -142,7 +142,8 @@ const OTHERS: Table = Table(
 
 /// Beginnings of questions about the pictures of a folder, which an album answers.
 const QUESTIONS: Table = Table(
-    "what cameras are used=by camera|which cameras are used=by camera|what cameras=by camera|which cameras=by camera|which camera=by camera|what devices=by camera\
+    "what cameras are used=by camera|which cameras are used=by camera|what cameras=by camera\
+     |which cameras=by camera|which camera=by camera|what devices=by camera\
      |which devices=by camera|where=by place|on which days=by day|which days=by day",
 );
 
