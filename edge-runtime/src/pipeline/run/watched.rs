@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn watch_of_the_template_tells_the_classes_of_its_detector() {
         let point = |x: f64, y: f64| [x, y];
-        let watch = watch::Watch {
+        let mut watch = watch::Watch {
             lines: vec![NamedLine {
                 name: "line".to_owned(),
                 from: point(0.0, 0.0),
@@ -184,22 +184,21 @@ mod tests {
             }],
             ..watch::Watch::default()
         };
-        let spec: PipelineSpec = serde_json::from_value(json!({
-            "id": "p", "source": "cam", "workflow": watch::workflow(&watch, "motion"),
-        }))
-        .unwrap();
-        let plan = plan(&spec).unwrap();
-        let found = watched(&spec, &plan, &Detectors::default());
-        assert!(!found.renames_classes);
-        let rules = found.rules.iter().map(|r| (r.name.as_str(), r.may_drop));
-        let rules: Vec<_> = rules.collect();
-        assert_eq!(
-            rules,
-            [
-                ("line", false),
-                ("zone-enters", false),
-                ("zone-stays", false)
-            ]
-        );
+        let may_drop = |watch: &watch::Watch| {
+            let spec: PipelineSpec = serde_json::from_value(json!({
+                "id": "p", "source": "cam", "workflow": watch::workflow(watch, "motion"),
+            }))
+            .unwrap();
+            let plan = plan(&spec).unwrap();
+            let found = watched(&spec, &plan, &Detectors::default());
+            assert!(!found.renames_classes);
+            let rules = found.rules.into_iter().map(|r| (r.name, r.may_drop));
+            rules.collect::<Vec<_>>()
+        };
+        let names = ["line", "zone-enters", "zone-stays"];
+        let all = |drops: bool| names.map(|name| (name.to_owned(), drops)).to_vec();
+        assert_eq!(may_drop(&watch), all(false));
+        watch.confidence = Some(0.97);
+        assert_eq!(may_drop(&watch), all(true), "a raised threshold");
     }
 }

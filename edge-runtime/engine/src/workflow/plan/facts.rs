@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{Manifest, Role};
-use crate::workflow::block_api::property::ANY_DETECTIONS;
+use crate::workflow::block_api::property::{self, ANY_DETECTIONS};
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::plan::compiled::{Compiled, PlanStep, SlotId, Source};
@@ -173,7 +173,8 @@ impl Compiled {
         steps.map(|step| step.name.to_string()).collect()
     }
 
-    /// Names of the detectors on which a step depends, and whether a step between may drop boxes.
+    /// Names of the detectors on which a step depends, and whether a step between may drop boxes,
+    /// or a score threshold above its default does.
     pub fn detectors_behind(&self, step: &str) -> (BTreeSet<String>, bool) {
         let found = self.plan.steps.iter().find(|s| *s.name == *step);
         let slots = found.map(|s| s.first_slot..s.first_slot + s.outputs.len());
@@ -183,12 +184,31 @@ impl Compiled {
             match step.manifest.role {
                 Role::Detector(_) => {
                     detectors.insert(step.name.to_string());
+                    may_drop |= ["confidence", "custom_confidence"]
+                        .iter()
+                        .any(|score| self.is_above_default(step, score));
                 }
-                Role::Tracker | Role::Line | Role::Zone | Role::Visualization | Role::Sink => {}
+                Role::Tracker => {
+                    may_drop |= ["track_activation_threshold", "minimum_consecutive_frames"]
+                        .iter()
+                        .any(|least| self.is_above_default(step, least));
+                }
+                Role::Line | Role::Zone | Role::Visualization | Role::Sink => {}
                 Role::OtherModel(_) | Role::Flow | Role::Other => may_drop = true,
             }
         }
         (detectors, may_drop)
+    }
+
+    fn is_above_default(&self, step: &PlanStep, property: &str) -> bool {
+        let index = step.manifest.property(property);
+        let default = index.and_then(|index| step.manifest.properties.get(index));
+        let value = self.fixed(step, property).and_then(Value::as_f64);
+        match (default.map(|property| &property.default), value) {
+            (Some(property::Default::Float(default)), Some(value)) => value > *default,
+            (Some(property::Default::Int(default)), Some(value)) => value > *default as f64,
+            _ => false,
+        }
     }
 
     /// Whether a step behind a value reads text or codes, or nothing is known: no step makes it.
