@@ -14,6 +14,7 @@ use watchkeeper_contract::rule::CrossDirection;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::answer::EventsWanted;
 
+use super::intervals::Intervals;
 use crate::proposal::snapshot::place_name;
 use crate::wording::counted;
 use watchkeeper_client::JournalRecord;
@@ -38,6 +39,8 @@ pub(super) const MAX_CAMERAS: usize = 256;
 #[derive(Debug, Clone)]
 pub struct EventSearch {
     wanted: EventsWanted,
+    /// When each pipeline watched; `None`: an open event counts as seen until its end.
+    watched: Option<BTreeMap<PipelineId, Intervals>>,
     /// Sequence number before the oldest record of the journal.
     floor: u64,
     /// Newest record not read yet.
@@ -99,6 +102,7 @@ impl EventSearch {
     pub fn new(wanted: EventsWanted, first: EventSeq, last: EventSeq) -> Self {
         Self {
             wanted,
+            watched: None,
             floor: first.0.saturating_sub(1),
             end: last.0,
             pages: 0,
@@ -108,6 +112,15 @@ impl EventSearch {
             ends: BTreeMap::new(),
             answers: BTreeMap::new(),
             over: false,
+        }
+    }
+
+    /// An event that began before the range counts only if its pipeline watched at the start of the
+    /// range. Nobody saw an object that stood there while the pipeline was paused.
+    pub fn with_watched(self, watched: BTreeMap<PipelineId, Intervals>) -> Self {
+        Self {
+            watched: Some(watched),
+            ..self
         }
     }
 
@@ -265,14 +278,19 @@ impl EventSearch {
         }
     }
 
-    /// Whether an event began before the range and went on in it.
+    /// Whether an event began before the range and was seen to go on in it. Of events that stand for
+    /// comings, only beginnings count.
     fn went_on(&self, event: &Event, from: Timestamp) -> bool {
+        let condition = event.body.rule().map_or("", |rule| &rule.condition);
+        let has_length = ["appears", "stays", "count", "value"].contains(&condition);
+        let is_coming = condition == "appears" && !self.wanted.conditions.is_empty();
         let end = self.ends.get(&event.id);
-        let has_length = matches!(
-            &event.body,
-            EventBody::Rule(rule) if ["appears", "stays", "count", "value"].contains(&&*rule.condition)
-        );
-        has_length && end.is_none_or(|end| *end >= from)
+        let times = self.watched.as_ref().zip(event.pipeline.as_ref());
+        let is_watched = times.is_none_or(|(watched, pipeline)| {
+            let times = watched.get(pipeline);
+            times.is_some_and(|times| times.contains(from.as_millisecond()))
+        });
+        has_length && !is_coming && is_watched && end.is_none_or(|end| *end >= from)
     }
 
     /// Whether this event and all older ones are too long before the range. An event with a wrong

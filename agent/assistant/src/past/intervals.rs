@@ -19,6 +19,12 @@ impl Intervals {
         self.0.is_empty()
     }
 
+    pub fn contains(&self, moment: i64) -> bool {
+        self.0
+            .iter()
+            .any(|(from, to)| (*from..*to).contains(&moment))
+    }
+
     /// The sum of their lengths, in milliseconds.
     pub fn length(&self) -> i64 {
         self.0.iter().map(|(from, to)| to - from).sum()

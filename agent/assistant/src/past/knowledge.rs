@@ -6,11 +6,11 @@
 //! - Not here: the question (`question`), and words for the result (`describe`, `answer`).
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, SpanEnd, WatchedRule};
-use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use super::event_search::{BegunEvent, LOOKBACK};
 use super::intervals::Intervals;
@@ -82,7 +82,7 @@ impl Knowledge {
         begun: &[BegunEvent],
         zone: &TimeZone,
     ) -> Self {
-        let given = Given {
+        let given = AnswerInput {
             question,
             report,
             begun,
@@ -113,7 +113,7 @@ impl Knowledge {
 }
 
 /// Input of an answer.
-struct Given<'a> {
+struct AnswerInput<'a> {
     question: &'a PastQuestion,
     report: &'a CoverageReport,
     begun: &'a [BegunEvent],
@@ -135,7 +135,7 @@ struct Collected {
     rate: Option<f64>,
 }
 
-impl Given<'_> {
+impl AnswerInput<'_> {
     /// The knowledge about the classes of the question, those that are known alike together. A rule
     /// for cats does not answer whether there was a dog. What is known for longest is first.
     fn by_class(&self, camera: &SourceId) -> Vec<CameraKnowledge> {
@@ -148,7 +148,7 @@ impl Given<'_> {
                 labels: vec![class.clone()],
                 ..self.question.clone()
             };
-            let given = Given {
+            let given = AnswerInput {
                 question: &question,
                 report: self.report,
                 begun: self.begun,
@@ -311,6 +311,16 @@ impl Given<'_> {
             .map(|event| (event.at_ms + 1, event.at_ms.saturating_add(quiet_ms)))
             .collect()
     }
+}
+
+/// When each pipeline watched.
+pub(super) fn watched(report: &CoverageReport) -> BTreeMap<PipelineId, Intervals> {
+    let mut all: BTreeMap<PipelineId, Intervals> = BTreeMap::new();
+    for span in &report.spans {
+        let times = all.entry(span.watch.pipeline.clone()).or_default();
+        *times = times.union(&extent(span, report));
+    }
+    all
 }
 
 /// When a span watched. One that has not ended watches until the report was made.

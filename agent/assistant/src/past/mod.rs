@@ -80,7 +80,8 @@ pub async fn answer_span(
     };
     // Before the search: each event of its spans is in the journal when it is answered.
     let report = client.coverage(&range).await?;
-    let found = search_events(client, wanted).await?;
+    let search = search(client, wanted).await?;
+    let found = read_pages(client, search.with_watched(knowledge::watched(&report))).await?;
     let sources = client
         .sources()
         .await?
@@ -107,9 +108,13 @@ pub async fn search_events(
     client: &RuntimeClient,
     wanted: &EventsWanted,
 ) -> Result<EventSearchResult, ClientError> {
+    read_pages(client, search(client, wanted).await?).await
+}
+
+async fn search(client: &RuntimeClient, wanted: &EventsWanted) -> Result<EventSearch, ClientError> {
     let last = client.health().await?.last_seq;
     let first = first_record(client).await?;
-    read_pages(client, EventSearch::new(wanted.clone(), first, last)).await
+    Ok(EventSearch::new(wanted.clone(), first, last))
 }
 
 /// Searches the last records of a journal, which ends with `last`, for the newest `most` events.

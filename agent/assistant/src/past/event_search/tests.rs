@@ -217,6 +217,45 @@ fn search_filters_by_condition_and_pipeline() {
 }
 
 #[test]
+fn open_event_counts_only_while_its_pipeline_watches() {
+    let began = || {
+        let JournalRecord::Known(mut known) = event(1, "hall", "person", "new") else {
+            panic!("an event is known");
+        };
+        known.pipeline = Some("hall".parse().unwrap());
+        if let EventBody::Rule(rule) = &mut known.body {
+            rule.condition = "appears".to_owned();
+        }
+        JournalRecord::Known(known)
+    };
+    let number_of = |conditions: &[&str], ended: Option<u64>, watched: &[(i64, i64)]| {
+        let wanted = EventsWanted {
+            conditions: conditions.iter().map(ToString::to_string).collect(),
+            from: Some(Timestamp::from_second(60).unwrap()),
+            to: Some(Timestamp::from_second(120).unwrap()),
+            ..wanted()
+        };
+        let ended: Vec<_> = ended
+            .map(|at| event(at, "hall", "person", "end"))
+            .into_iter()
+            .collect();
+        let times = watched.iter().copied().collect();
+        let search = EventSearch::new(wanted, EventSeq(1), EventSeq(100));
+        let mut search = search.with_watched([("hall".parse().unwrap(), times)].into());
+        search.take([vec![began()], ended].concat());
+        search.done().number
+    };
+    let number = |ended, watched: &[(i64, i64)]| number_of(&[], ended, watched);
+    assert_eq!(number(None, &[(0, 90_000)]), 1, "seen in the range");
+    assert_eq!(number(None, &[(0, 15_000)]), 0, "paused before the range");
+    let back = [(0, 15_000), (89_000, 120_000)];
+    assert_eq!(number(Some(90), &back), 0, "ended by the next start");
+    assert_eq!(number(Some(90), &[(0, 120_000)]), 1);
+    let came = number_of(&["appears"], None, &[(0, 120_000)]);
+    assert_eq!(came, 0, "it came before the range");
+}
+
+#[test]
 fn deleted_records_are_not_requested() {
     let (found, pages) = search(wanted(), 1200, 900);
     assert_eq!((found.number, pages), (200, 1));
