@@ -167,6 +167,9 @@ impl PastAnswer {
             parts.extend(self.cameras_sentence());
             parts.extend(self.watches_sentence());
             parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
+            parts.extend(self.rare_looks().map(|rate| {
+                format!("The box looked at {rate}; what came in between is not known.")
+            }));
         } else if knowledge.is_none() {
             parts.push(format!("I could not have known: {unknown}."));
         } else if knowledge.is_whole() && self.only().is_none() {
@@ -275,13 +278,16 @@ impl PastAnswer {
             }
             n => format!(" for {n} classes"),
         };
-        let rate = seeing.filter_map(|camera| camera.rate).reduce(f64::min);
-        let rate = rate
-            .filter(|rate| *rate < 1.0)
-            .map_or_else(String::new, |rate| {
-                format!(", a picture every {:.0} s", 1.0 / rate)
-            });
+        let rate = self.rare_looks();
+        let rate = rate.map_or_else(String::new, |rate| format!(", {rate}"));
         format!("{} watched{classes} {when}{rate}", names.join(", "))
+    }
+
+    /// How often a camera was looked at, where that is less than once a second.
+    fn rare_looks(&self) -> Option<String> {
+        let rate = self.seeing().filter_map(|camera| camera.rate);
+        let rate = rate.reduce(f64::min).filter(|rate| *rate < 1.0)?;
+        Some(format!("a picture every {:.0} s", 1.0 / rate))
     }
 
     /// The kinds of events that were recorded, if no rule records all.

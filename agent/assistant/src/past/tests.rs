@@ -772,6 +772,15 @@ fn rate_below_one_picture_a_second_is_said() {
         text,
         "No event: yard watched for person all that time, a picture every 20 s."
     );
+    let with_events = EventsWanted {
+        from: None,
+        ..asked
+    };
+    let text = sentence(&with_events, &report, journal());
+    assert!(
+        text.contains("The box looked at a picture every 20 s"),
+        "{text}"
+    );
 }
 
 #[test]
