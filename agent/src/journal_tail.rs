@@ -147,8 +147,8 @@ impl JournalTail {
     }
 }
 
-/// Asks until the runtime answers.
-async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
+/// Number of the last record of the journal, once the runtime answers.
+pub(crate) async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
     loop {
         if let Ok(health) = runtime.health().await {
             return health.last_seq;

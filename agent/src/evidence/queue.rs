@@ -5,6 +5,7 @@
 //! - An `escalate` event of a rule without a chain gets a chain of the language model alone. That
 //!   is its second opinion, where second opinions are turned on.
 //! - Second opinions about one scene run one after the other: the later one shares the answer.
+//! - While the journal's backlog is read, none starts: a later record may decide the event.
 //! - Only an event's `new` record adds a chain, so that no event has two.
 
 use std::cmp::Reverse;
@@ -53,6 +54,8 @@ pub(super) struct Queue {
     lookups: Arc<Lookups>,
     has_opinions: bool,
     skips_old: bool,
+    /// Whether the journal was read up to its end.
+    is_caught_up: bool,
     waiting: BTreeMap<EventId, StoredChain>,
     /// Each with the record that began its event.
     running: Vec<(Event, RunningChain)>,
@@ -73,6 +76,7 @@ impl Queue {
             lookups: setup.lookups,
             has_opinions,
             skips_old: setup.skips_old,
+            is_caught_up: true,
             running: Vec::new(),
         }
     }
@@ -119,6 +123,10 @@ impl Queue {
             answer: None,
             is_reported: false,
         })
+    }
+
+    pub(super) fn set_caught_up(&mut self, is_caught_up: bool) {
+        self.is_caught_up = is_caught_up;
     }
 
     pub(super) fn running(&self, id: EventId) -> Option<RunningChain> {
@@ -170,10 +178,15 @@ impl Queue {
         Some(chain)
     }
 
-    /// Whether no second opinion about the scene of `stored` runs.
+    /// Whether nothing can decide the event of `stored` first, and no second opinion about its scene
+    /// runs.
     fn is_ready(&self, stored: &StoredChain) -> bool {
+        if stored.chain.given_up().is_some() {
+            return true;
+        }
         let mut running = self.running.iter();
-        !stored.is_opinion() || !running.any(|(event, _)| is_same_scene(event, &stored.event))
+        let shares = |(event, _): &(Event, RunningChain)| is_same_scene(event, &stored.event);
+        self.is_caught_up && !(stored.is_opinion() && running.any(shares))
     }
 
     /// Chains without a result: second opinions, or the others.

@@ -38,7 +38,7 @@ use super::on_disk::{self, StoredChain};
 use super::queue::{MAX_AGE, Queue, QueueSetup, RunningChain};
 use super::report::{WeighedOpinion, new_assessment};
 use crate::background::BackgroundTask;
-use crate::journal_tail::JournalTail;
+use crate::journal_tail::{JournalTail, end_of_journal};
 use crate::record_assessment::{SendEnd, record_assessment};
 use crate::references::ReferenceService;
 use crate::second_opinion::scene::SceneAnswers;
@@ -47,6 +47,8 @@ use crate::second_opinion::{self, Answer, Asker};
 /// Pauses between tries to store.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_CEILING: Duration = Duration::from_secs(10);
+/// Longest wait for the end of the journal before a chain starts: its last record may be lost.
+const MAX_CATCH_UP: Duration = Duration::from_secs(60);
 /// How long questions may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -139,7 +141,12 @@ impl ChainTask {
         mut stopped: oneshot::Receiver<()>,
     ) -> Result<(), StoreError> {
         let mut vectors = pin!(vectors);
+        let mut asking_end = pin!(end_of_journal(self.deps.runtime.clone()));
+        let mut catch_up = pin!(tokio::time::sleep(MAX_CATCH_UP));
+        let mut end = None;
         loop {
+            let is_caught_up = end.is_some_and(|end| self.journal.cursor() >= end);
+            self.queue.set_caught_up(is_caught_up);
             while let Some(chain) = self.queue.next() {
                 self.active.spawn(run_chain(Arc::clone(&self.deps), chain));
             }
@@ -153,6 +160,8 @@ impl ChainTask {
                 record = self.journal.next(), if self.queue.has_room() => {
                     self.on_record(record.as_deref()).await?;
                 }
+                seq = &mut asking_end, if end.is_none() => end = Some(seq),
+                () = &mut catch_up, if !is_caught_up => end = Some(EventSeq(0)),
                 () = &mut vectors => {}
             }
         }

@@ -122,6 +122,28 @@ fn waiting_opinion_ends_when_the_box_decides_meanwhile() {
 }
 
 #[test]
+fn no_opinion_starts_before_the_backlog_is_read() {
+    let mut queue = with_opinions();
+    queue.set_caught_up(false);
+    let event = doubtful(1, 1, Warning);
+    queue.take(&event, now());
+    assert!(queue.next().is_none());
+    let mut answered = Event {
+        phase: Phase::Assessed,
+        ..event
+    };
+    answered.decision.verdict = Verdict::Discard;
+    queue.take(&answered, now());
+    let mut decided = queue.next().map(|chain| chain.try_lock().unwrap().clone());
+    let why = decided.as_mut().and_then(given_up);
+    assert_eq!(why.as_deref(), Some("it was decided meanwhile"));
+    queue.take(&doubtful(2, 2, Warning), now());
+    assert!(queue.next().is_none());
+    queue.set_caught_up(true);
+    assert!(queue.next().is_some());
+}
+
+#[test]
 fn running_opinion_follows_the_box_until_it_is_weighed() {
     let mut queue = with_opinions();
     let event = doubtful(1, 1, Warning);
