@@ -21,7 +21,8 @@ pub const MAX_CHARS: usize = 2_000;
 /// Notes of a search, of which the related ones are shown.
 const SEARCHED: usize = 12;
 
-/// Returns the lessons about requests that resemble `request`, the best first.
+/// Returns the lessons about requests that resemble `request`: first those with a remedy, and of
+/// these the best.
 ///
 /// # Errors
 /// A sentence, if the notes can't be read.
@@ -32,6 +33,7 @@ pub(crate) fn about_request(memory: &mut Memory, request: &str) -> Result<Vec<Fo
         // A user's lesson has any form; sentences of the agent in another form are not used.
         None => found.note.origin != Origin::Agent,
     });
+    found.sort_by_key(|found| read(found).is_some_and(|lesson| lesson.worked.is_none()));
     found.truncate(MAX_SHOWN);
     keep_fitting(&mut found, MAX_CHARS, |found| {
         found.note.words.as_str().chars().count()

@@ -217,6 +217,35 @@ fn lessons_about_similar_requests_are_found_within_the_bound() {
 }
 
 #[test]
+fn lessons_with_a_remedy_come_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut memory = open(dir.path());
+    let request = "count the people at the door";
+    for n in 0..recall::MAX_SHOWN {
+        save(
+            &mut memory,
+            wall(0),
+            lesson(request, &format!("b{n}"), None),
+        )
+        .unwrap();
+    }
+    save(
+        &mut memory,
+        wall(1),
+        lesson(request, "trackr@v1", Some("tracker@v1")),
+    )
+    .unwrap();
+    let found = recall::about_request(&mut memory, request).unwrap();
+    let worked: Vec<_> = found
+        .iter()
+        .flat_map(store::read)
+        .map(|l| l.worked)
+        .collect();
+    assert_eq!(worked.len(), recall::MAX_SHOWN);
+    assert_eq!(worked[0].as_deref(), Some("tracker@v1"));
+}
+
+#[test]
 fn correction_is_found_by_its_first_words_until_it_is_undone() {
     let dir = tempfile::tempdir().unwrap();
     let mut memory = open(dir.path());
