@@ -147,7 +147,7 @@ fn said_everywhere(house: &Bench, event: &Value, wrong: &WrongConfig) -> anyhow:
     ensure!(out.status.code() == Some(2), "{errors}");
     let told: Vec<&str> = errors
         .lines()
-        .filter(|line| line.contains("The LLM failed"))
+        .filter(|line| line.contains("because the LLM does not"))
         .collect();
     ensure!(told.len() == 1, "{errors}");
     told.into_iter().try_for_each(is_said)?;

@@ -234,7 +234,7 @@ impl Session {
     pub(super) fn report_llm_failure(&self, why: &str) {
         self.trace_event("no_help", || json!({"sentence": why}));
         self.report_note(&format!(
-            "The LLM failed, so only the built-in rules answer; cameras and watches continue: {why}"
+            "The built-in rules answer, because the LLM does not: {why}. Cameras and watches continue."
         ));
     }
 
@@ -327,7 +327,7 @@ impl Session {
             TurnEnd::HandOver => Err("the set-up handed the request over to itself".to_owned()),
             TurnEnd::Answer { text } => {
                 if is_question && !is_checked {
-                    self.report_note("no events were searched for this answer");
+                    self.report_note("no watch was changed, and no events were searched");
                 }
                 Ok(self.conversation.answer(text, true))
             }

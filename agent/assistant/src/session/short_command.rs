@@ -16,6 +16,7 @@ use watchkeeper_plain::answer::{Look, Looked};
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::Error;
+use crate::permissions::Entrypoint;
 use crate::proposal::agent_command::AgentCommand;
 use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
@@ -218,6 +219,11 @@ impl Session {
         let ledger = model.map(|open| open().map(|client| client.report()));
         let cost = CostReport::new(self.deps.provider.clone(), ledger);
         self.deps.out.report(ProgressEvent::Cost(&cost));
+        if self.deps.entrypoint != Entrypoint::Remote && cost.budget.is_some() {
+            let whose =
+                "These are calls of `ask` and `chat`. Those of the agent are in GET /v1/cost.";
+            self.deps.out.report(ProgressEvent::Text(whose));
+        }
     }
 
     /// Reports the latest trace entries, including those of the other trace that this user may
