@@ -11,6 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::tz::TimeZone;
 use ring::signature::{ED25519, UnparsedPublicKey};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use watchkeeper_assistant::past::{self, Knowledge};
 use watchkeeper_assistant::wording::{counted, local_time};
@@ -185,6 +187,17 @@ impl Verified {
     }
 }
 
+/// A [`CoverageStatement`] in a file. A member that is repeated, or that is not signed, is an error:
+/// another reader might take it for the statement.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatementFile<'f> {
+    #[serde(borrow)]
+    report: &'f RawValue,
+    key: String,
+    signature: String,
+}
+
 /// Reads a statement, and the text that was signed.
 fn read(path: &Path) -> Result<(CoverageStatement, String), Failure> {
     let bad = |why: serde_json::Error| {
@@ -194,10 +207,15 @@ fn read(path: &Path) -> Result<(CoverageStatement, String), Failure> {
         ))
     };
     let text = bounded::read_up_to(path, MAX_STATEMENT_BYTES).map_err(unread(path))?;
-    let value: Value = serde_json::from_slice(&text).map_err(bad)?;
+    let file: StatementFile<'_> = serde_json::from_slice(&text).map_err(bad)?;
+    let statement = CoverageStatement {
+        report: serde_json::from_str(file.report.get()).map_err(bad)?,
+        key: file.key,
+        signature: file.signature,
+    };
     // As it is in the file: a field that this version does not know is signed too.
-    let signed = value.get("report").map(canonical).unwrap_or_default();
-    Ok((serde_json::from_value(value).map_err(bad)?, signed))
+    let signed: Value = serde_json::from_str(file.report.get()).map_err(bad)?;
+    Ok((statement, canonical(&signed)))
 }
 
 /// Checks that `key` signed the text of the statement.

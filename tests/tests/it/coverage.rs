@@ -137,6 +137,13 @@ fn statement_is_verified_and_a_changed_one_is_not() -> anyhow::Result<()> {
     assert_eq!(changed.status.code(), Some(1), "{errors}");
     assert!(errors.contains("the statement was changed"), "{errors}");
 
+    // A second report, and a member that is not signed.
+    for added in ["\"report\": {},", "\"note\": \"all was quiet\","] {
+        fs::write(&file, honest.replacen('{', &format!("{{{added}"), 1))?;
+        let padded = verify()?;
+        assert_eq!(padded.status.code(), Some(2), "{added}");
+    }
+
     // Signed by another box.
     fs::write(&file, honest)?;
     let key = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=";
