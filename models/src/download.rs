@@ -1,7 +1,7 @@
 //! One download, without network: which bytes to request, and when the file is good.
 //!
 //! ```text
-//! open ── rest() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── check() ── place_all()
+//! open ── range_request() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── check() ── place_all()
 //! ```
 //!
 //! - Bytes go to `NAME.onnx.part`. It is kept when the connection breaks and continued next time;
@@ -36,7 +36,7 @@ pub const MAX_BYTES: u64 = 1 << 30;
 
 /// A request for the missing bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rest {
+pub struct RangeRequest {
     /// Bytes that are here.
     pub offset: u64,
     /// Validator that the server must still use for the file, so that its rest fits (`If-Range`,
@@ -144,10 +144,10 @@ impl Download {
     /// Returns the request for the rest of a partial file, or `None` for all of it.
     ///
     /// Bytes that neither a checksum nor the server's validator covers are not continued.
-    pub fn rest(&self) -> Option<Rest> {
+    pub fn range_request(&self) -> Option<RangeRequest> {
         let validator = fs::read_to_string(self.validator_file()).ok();
         let is_proved = matches!(self.plan.wanted_sum(), Ok(Some(_)));
-        (self.offset() > 0 && (is_proved || validator.is_some())).then(|| Rest {
+        (self.offset() > 0 && (is_proved || validator.is_some())).then(|| RangeRequest {
             offset: self.offset(),
             validator,
         })
@@ -258,7 +258,7 @@ impl Download {
     /// # Errors
     /// [`DownloadError::Write`].
     pub fn give_up(self) -> Result<(), DownloadError> {
-        match self.rest() {
+        match self.range_request() {
             Some(_) => Ok(()),
             None => self.remove_part(),
         }

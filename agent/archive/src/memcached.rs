@@ -88,9 +88,9 @@ impl MemcachedTier {
         for at in candidates {
             match self.ask(at, &request, BUSY_WAIT).await {
                 // The disk is faster than a queue at the server.
-                Asked::Busy => return Err(TierError::Busy),
-                Asked::Answered(answer) => return answer,
-                Asked::Failed(why) => last = TierError::Failed(why),
+                RequestOutcome::Busy => return Err(TierError::Busy),
+                RequestOutcome::Answered(answer) => return answer,
+                RequestOutcome::Failed(why) => last = TierError::Failed(why),
             }
         }
         Err(last)
@@ -104,11 +104,13 @@ impl MemcachedTier {
         for (at, name) in self.names.iter().enumerate() {
             let asked = match up.contains(&at) {
                 true => self.ask(at, &Request::Delete(&key), REQUEST_TIMEOUT).await,
-                false => Asked::Failed("is marked down".to_owned()),
+                false => RequestOutcome::Failed("is marked down".to_owned()),
             };
             match asked {
-                Asked::Answered(Ok(found)) => removal.was_there |= found.is_some(),
-                Asked::Answered(Err(_)) | Asked::Busy | Asked::Failed(_) => {
+                RequestOutcome::Answered(Ok(found)) => removal.was_there |= found.is_some(),
+                RequestOutcome::Answered(Err(_))
+                | RequestOutcome::Busy
+                | RequestOutcome::Failed(_) => {
                     removal.unreachable.push(name.clone());
                 }
             }
@@ -117,24 +119,24 @@ impl MemcachedTier {
     }
 
     /// Sends a request to one server, once its connection is free; waits for that at most `wait`.
-    async fn ask(&self, at: usize, request: &Request<'_>, wait: Duration) -> Asked {
+    async fn ask(&self, at: usize, request: &Request<'_>, wait: Duration) -> RequestOutcome {
         let Some(server) = self.servers.get(at) else {
-            return Asked::Failed("is not configured".to_owned());
+            return RequestOutcome::Failed("is not configured".to_owned());
         };
         // The wait says nothing of the server: its time is not part of the request's.
         let Ok(place) = timeout(wait, server.client.lock()).await else {
-            return Asked::Busy;
+            return RequestOutcome::Busy;
         };
         let answer = timeout(REQUEST_TIMEOUT, server.request(place, request)).await;
         let why = match answer {
             Ok(Ok(found)) => {
                 self.health().succeeded(at);
-                return Asked::Answered(Ok(found));
+                return RequestOutcome::Answered(Ok(found));
             }
             // The server works, and refuses this value.
             Ok(Err(Error::Protocol(status))) => {
                 self.health().succeeded(at);
-                return Asked::Answered(Err(TierError::Failed(status.to_string())));
+                return RequestOutcome::Answered(Err(TierError::Failed(status.to_string())));
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
@@ -146,12 +148,12 @@ impl MemcachedTier {
                 "archive: memcached is marked down"
             );
         }
-        Asked::Failed(why)
+        RequestOutcome::Failed(why)
     }
 }
 
 /// Outcome of a request at one server.
-enum Asked {
+enum RequestOutcome {
     /// The server's connection was not free in time; the server was not asked.
     Busy,
     Answered(Result<Option<Bytes>, TierError>),

@@ -62,7 +62,7 @@ fn replace_secrets(definition: &Value, mask: &mut dyn FnMut(&str) -> String) -> 
 fn replace_in_texts(value: &Value, mask: &mut dyn FnMut(&str) -> String) -> Value {
     match value {
         Value::String(text) if is_public(text) => value.clone(),
-        Value::String(text) => match (structured(text), redact::said(text)) {
+        Value::String(text) => match (structured(text), redact::message(text)) {
             (Some(inside), _) => Value::from(replace_secrets(&inside, mask).to_string()),
             (None, Some(shown)) => replace_mask(text, &shown, mask),
             (None, None) => value.clone(),

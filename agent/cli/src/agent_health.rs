@@ -39,7 +39,7 @@ enum Absence {
 
 /// The members of the answer that are shown as text.
 #[derive(Debug, Deserialize)]
-struct Shown {
+struct HealthSummary {
     state: String,
     reasons: Vec<String>,
     version: String,
@@ -85,7 +85,7 @@ impl AgentHealth {
 
     /// Lines of `status`: a summary, then one for each problem.
     pub(super) fn lines(&self) -> Vec<String> {
-        let Some(shown) = self.shown() else {
+        let Some(shown) = self.summary() else {
             return vec![format!("agent: {}", self.absence())];
         };
         let waiting = shown.outbox.events + shown.outbox.assured;
@@ -119,7 +119,7 @@ impl AgentHealth {
 
     /// Problems with their remedy, for `doctor`; empty if all is well.
     pub(super) fn problems(&self) -> Vec<(String, Option<String>)> {
-        match self.shown() {
+        match self.summary() {
             Some(shown) => shown
                 .reasons
                 .into_iter()
@@ -142,8 +142,8 @@ impl AgentHealth {
         self.answer.is_ok()
     }
 
-    fn shown(&self) -> Option<Shown> {
-        Shown::deserialize(self.answer.as_ref().ok()?).ok()
+    fn summary(&self) -> Option<HealthSummary> {
+        HealthSummary::deserialize(self.answer.as_ref().ok()?).ok()
     }
 
     fn absence(&self) -> String {

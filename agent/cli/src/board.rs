@@ -84,7 +84,7 @@ fn join(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-fn known<const N: usize>(parts: [Option<String>; N]) -> String {
+fn join_known<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join(", ")
 }
@@ -95,7 +95,7 @@ fn identity(identity: &BoardIdentity) -> String {
         Some(jetpack) => format!("Jetson Linux {l4t} (JetPack {jetpack})"),
         None => format!("Jetson Linux {l4t}"),
     };
-    known([
+    join_known([
         Some(name.unwrap_or_else(|| "not recognised".to_owned())),
         identity.part.clone(),
         identity.l4t.as_ref().map(jetpack),
@@ -112,7 +112,7 @@ fn processor(identity: &BoardIdentity, load: &BoardLoad) -> String {
         Some(max) => format!("{now} of {max} MHz"),
         None => format!("{now} MHz"),
     });
-    known([
+    join_known([
         identity.processor.clone(),
         load.cores.map(|cores| format!("{cores} cores")),
         clock,
@@ -122,7 +122,7 @@ fn processor(identity: &BoardIdentity, load: &BoardLoad) -> String {
 }
 
 fn graphics(load: &BoardLoad) -> String {
-    known([
+    join_known([
         load.gpu_mhz.map(|clock| format!("{clock} MHz")),
         load.gpu_percent
             .map(|percent| format!("load {percent:.0} %")),
@@ -176,7 +176,7 @@ fn power(power: &BoardPower) -> String {
         Some(format!("{} {watts:.1} W", rail.name))
     });
     let rails = join(rails);
-    known([
+    join_known([
         power.watts.map(|watts| format!("{watts:.1} W")),
         mode,
         (!rails.is_empty()).then_some(rails),
@@ -184,7 +184,7 @@ fn power(power: &BoardPower) -> String {
 }
 
 fn fan(fan: &BoardFan) -> String {
-    let values = known([
+    let values = join_known([
         fan.duty_percent.map(|duty| format!("{duty:.0} %")),
         fan.rpm.map(|rpm| format!("{rpm} rpm")),
     ]);
@@ -213,7 +213,7 @@ fn memory(report: &BoardReport) -> String {
 fn pressure(report: &BoardReport) -> String {
     let share = |name: &str, share: Option<f64>| share.map(|share| format!("{name} {share:.0} %"));
     let pressure = &report.pressure;
-    known([
+    join_known([
         share("processor", pressure.cpu_percent),
         share("memory", pressure.memory_percent),
         share("storage", pressure.io_percent),
@@ -227,7 +227,7 @@ fn drive(drive: &BoardDrive) -> String {
         BoardDriveKind::Nvme => "NVMe",
         BoardDriveKind::Disk => "disk",
     };
-    known([
+    join_known([
         Some(format!("{} {kind}", drive.name)),
         drive.model.clone(),
         drive
@@ -245,7 +245,7 @@ fn watchdog(watchdog: &BoardWatchdog) -> String {
         true => "active".to_owned(),
         false => "not used".to_owned(),
     });
-    known([
+    join_known([
         Some(watchdog.name.clone()),
         state,
         watchdog.timeout_s.map(|timeout| format!("{timeout:.0} s")),

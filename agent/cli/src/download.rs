@@ -223,7 +223,7 @@ async fn transfer(
         }
     };
     let mut request = client.get(url);
-    let rest = download.rest();
+    let rest = download.range_request();
     if let Some(rest) = &rest {
         request = request.header(RANGE, format!("bytes={}-", rest.offset));
         if let Some(validator) = &rest.validator {

@@ -72,7 +72,7 @@ fn place<'a>(
         ArchiveError::Refused(format!(
             "{} is not below a folder of agent.archive.ingest_roots; add its folder there, or \
              ingest it with the command line",
-            shown(path)
+            format_path(path)
         ))
     })?;
     let below = path.strip_prefix(root).unwrap_or(path);
@@ -104,12 +104,12 @@ fn regular(file: OwnedFd) -> Option<File> {
     (kind == FileType::RegularFile).then(|| file.into())
 }
 
-fn shown(path: &Path) -> String {
+fn format_path(path: &Path) -> String {
     path.display().to_string().chars().take(120).collect()
 }
 
 fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> ArchiveError {
-    ArchiveError::Source(format!("{} can't be read: {why}", shown(path)))
+    ArchiveError::Source(format!("{} can't be read: {why}", format_path(path)))
 }
 
 struct Walk<'a, F> {

@@ -20,7 +20,7 @@ use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_memory::note::Origin;
 
 use super::asker::{Asker, remember};
-use super::look::{self, Seen};
+use super::look::{self, FrameReport};
 use crate::background::blocking;
 use crate::model_access::{ModelAccess, prepare_for};
 
@@ -77,11 +77,11 @@ impl Asker {
     }
 
     /// Writes what was seen to the trace and the notes.
-    async fn keep_seen(self: Arc<Self>, camera: SourceId, seen: Seen) {
+    async fn keep_seen(self: Arc<Self>, camera: SourceId, seen: FrameReport) {
         let (origin, text) = match seen {
-            Seen::Nothing => return,
-            Seen::Words(words) => (Origin::Camera, words),
-            Seen::Suspect => {
+            FrameReport::Nothing => return,
+            FrameReport::Words(words) => (Origin::Camera, words),
+            FrameReport::Suspect => {
                 let text = "a text in the picture may address a language model; what the model \
                             said about the frame was left out";
                 (Origin::Agent, text.to_owned())
@@ -109,7 +109,7 @@ struct View<'v> {
 }
 
 impl View<'_> {
-    async fn look_at(&self, camera: &SourceId) -> Result<Seen, LookError> {
+    async fn look_at(&self, camera: &SourceId) -> Result<FrameReport, LookError> {
         let mut job = self.client.start_job(JobSpec {
             name: format!("look/{}", ulid::Ulid::new()),
             class: CallClass::Look,

@@ -114,7 +114,7 @@ fn add_output(contents: &mut Contents, output: &Path) {
             return contents.add_missing(shown, why);
         }
         match (kind, original.to_str()) {
-            (Found::File, Some(text)) => {
+            (Collected::File, Some(text)) => {
                 let name = format!("files/{:06}-{}", n + 1, allowed(text));
                 add(
                     contents,
@@ -123,22 +123,22 @@ fn add_output(contents: &mut Contents, output: &Path) {
                     Some(text.to_owned()),
                 );
             }
-            (Found::File, None) => contents.add_missing(shown, "its name is not UTF-8"),
-            (Found::Skipped(why), _) => contents.add_missing(shown, why),
+            (Collected::File, None) => contents.add_missing(shown, "its name is not UTF-8"),
+            (Collected::Skipped(why), _) => contents.add_missing(shown, why),
         }
     }
 }
 
-enum Found {
+enum Collected {
     File,
     Skipped(String),
 }
 
-fn walk(output: &Path, below: &Path, depth: usize, found: &mut BTreeMap<PathBuf, Found>) {
+fn walk(output: &Path, below: &Path, depth: usize, found: &mut BTreeMap<PathBuf, Collected>) {
     let entries = match fs::read_dir(output.join(below)) {
         Ok(entries) => entries,
         Err(error) => {
-            found.insert(below.to_owned(), Found::Skipped(error.to_string()));
+            found.insert(below.to_owned(), Collected::Skipped(error.to_string()));
             return;
         }
     };
@@ -147,16 +147,16 @@ fn walk(output: &Path, below: &Path, depth: usize, found: &mut BTreeMap<PathBuf,
         if found.len() > MAX_FILES || path == Path::new(JOB_MARKER) {
             continue;
         }
-        let skip = |why: &str| Found::Skipped(why.to_owned());
+        let skip = |why: &str| Collected::Skipped(why.to_owned());
         let kind = match entry.file_type() {
             Ok(kind) if kind.is_dir() && depth > 0 => {
                 walk(output, &path, depth - 1, found);
                 continue;
             }
-            Ok(kind) if kind.is_file() => Found::File,
+            Ok(kind) if kind.is_file() => Collected::File,
             Ok(kind) if kind.is_dir() => skip("the folder is too deep"),
             Ok(_) => skip("it is a link or a special file"),
-            Err(error) => Found::Skipped(error.to_string()),
+            Err(error) => Collected::Skipped(error.to_string()),
         };
         found.insert(path, kind);
     }

@@ -338,9 +338,9 @@ impl<'a> EventFilter<'a> {
                 return Ok(());
             }
             match fetch(client, target.part(), &event, media, rule).await? {
-                Kept::Picture(picture) => found.pictures.push(*picture),
-                Kept::Lost => found.lost += 1,
-                Kept::Unreadable => found.unreadable += 1,
+                PictureState::Picture(picture) => found.pictures.push(*picture),
+                PictureState::Lost => found.lost += 1,
+                PictureState::Unreadable => found.unreadable += 1,
             }
             context.count();
         }
@@ -369,11 +369,11 @@ impl<'a> EventFilter<'a> {
         let zone = rule.zone.as_deref().or(rule.line.as_deref());
         let is_wanted = event.phase == Phase::New
             && (self.since_ms..self.until_ms).contains(&event.at.unix_ms)
-            && same(
+            && is_accepted(
                 &self.params.camera,
                 event.source.as_ref().map(|id| id.as_str()),
             )
-            && same(&self.params.zone, zone);
+            && is_accepted(&self.params.zone, zone);
         let clean_first = |media: &&Media| media.kind == MediaKind::Clean;
         let media = event.media.iter().max_by_key(clean_first);
         media.filter(|_| is_wanted).map(|media| (media, &**rule))
@@ -404,13 +404,13 @@ fn require_few(number: usize) -> Result<(), ToolError> {
 }
 
 /// Whether a condition on a text is absent or fulfilled.
-fn same(wanted: &Option<String>, found: Option<&str>) -> bool {
+fn is_accepted(wanted: &Option<String>, found: Option<&str>) -> bool {
     let Some(wanted) = wanted else { return true };
     found.is_some_and(|found| found.eq_ignore_ascii_case(wanted))
 }
 
 /// State of the picture of an event.
-enum Kept {
+enum PictureState {
     Picture(Box<Picture>),
     /// The runtime no longer has it.
     Lost,
@@ -424,10 +424,10 @@ async fn fetch(
     event: &Event,
     media: &Media,
     rule: &RuleEvent,
-) -> Result<Kept, ToolError> {
+) -> Result<PictureState, ToolError> {
     let bytes = match client.media(&media.id).await {
         Ok(bytes) => bytes,
-        Err(error) if error.is_not_found() => return Ok(Kept::Lost),
+        Err(error) if error.is_not_found() => return Ok(PictureState::Lost),
         Err(error) => return Err(unreached(&error)),
     };
     let at = Timestamp::from_millisecond(event.at.unix_ms).ok();
@@ -440,13 +440,13 @@ async fn fetch(
     fs::write(&path, &bytes).map_err(|error| unwritten(&path, &error))?;
     let Ok(mut picture) = Picture::read(&path) else {
         fs::remove_file(&path).map_err(|error| unwritten(&path, &error))?;
-        return Ok(Kept::Unreadable);
+        return Ok(PictureState::Unreadable);
     };
     (picture.taken, picture.at) = (taken, at);
     picture.camera = event.source.as_ref().map(ToString::to_string);
     picture.class.clone_from(&rule.label);
     picture.zone = rule.zone.clone().or_else(|| rule.line.clone());
-    Ok(Kept::Picture(Box::new(picture)))
+    Ok(PictureState::Picture(Box::new(picture)))
 }
 
 /// The milliseconds since 1970 of a local time. Of an hour that the clock repeats, `since` is in

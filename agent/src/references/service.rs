@@ -138,11 +138,13 @@ impl ReferenceService {
     /// [`ReferenceError`].
     pub fn show(&self, set: &str) -> Result<Vec<ShownPicture>, ReferenceError> {
         let pictures = self.store()?.set(set)?;
-        let shown = pictures.iter().map(|picture| self.shown(set, picture));
+        let shown = pictures
+            .iter()
+            .map(|picture| self.describe_picture(set, picture));
         Ok(shown.collect())
     }
 
-    fn shown(&self, set: &str, picture: &ReferencePicture) -> ShownPicture {
+    fn describe_picture(&self, set: &str, picture: &ReferencePicture) -> ShownPicture {
         let progress = self.0.progress.lock();
         let problem = progress.why_not(set, picture);
         let vector = picture.vector.as_ref();
@@ -183,7 +185,7 @@ impl ReferenceService {
         let added = self.store()?.add(set, content, new, record)?;
         self.0.progress.lock().clear(set, &added.sha256);
         self.0.changed.notify_one();
-        Ok(self.shown(set, &added))
+        Ok(self.describe_picture(set, &added))
     }
 
     /// Removes a picture, or the whole set; returns how many. Blocks. `record` writes the audit

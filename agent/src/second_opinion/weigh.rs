@@ -108,16 +108,18 @@ fn link(event: &Event, answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall)
 fn weigh_answer(event: &Event, answer: &Result<Answer, NoAnswer>) -> Effect {
     let opinion = match answer {
         Ok(answer) => &answer.opinion,
-        Err(no) => return stands(event, &format!("there is no second opinion ({})", no.why)),
+        Err(no) => {
+            return keep_decision(event, &format!("there is no second opinion ({})", no.why));
+        }
     };
     if event.decision.verdict != Verdict::Escalate {
-        return stands(event, "it was decided meanwhile");
+        return keep_decision(event, "it was decided meanwhile");
     }
     if opinion.injection_suspected {
-        return stands(event, INJECTION);
+        return keep_decision(event, INJECTION);
     }
     match opinion.confidence_in_event() {
-        None => stands(event, "the second opinion abstains"),
+        None => keep_decision(event, "the second opinion abstains"),
         Some(own) => weigh_stance(event, opinion, own),
     }
 }
@@ -134,7 +136,7 @@ fn weigh_stance(event: &Event, opinion: &Opinion, (word, own): (&str, f64)) -> E
     // Both sides weigh the same, so the weighted mean is the midpoint.
     let confidence = round(f64::midpoint(local, own));
     if let Some(why) = why_ineffective(opinion, local, confidence, terms.may_lower) {
-        return stands(event, why);
+        return keep_decision(event, why);
     }
     let verdict = verdict(confidence, &terms.gates);
     let verdict = match is_confirmed {
@@ -200,7 +202,7 @@ fn count_letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphabetic()).count()
 }
 
-fn stands(event: &Event, why: &str) -> Effect {
+fn keep_decision(event: &Event, why: &str) -> Effect {
     let decision = Decision {
         reason: format!("the local decision stands: {why}"),
         asks: None,

@@ -54,7 +54,7 @@ pub(super) struct Actor {
 
 /// Where an actor is at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ActorPosition {
     x: f64,
     /// The ground line; a larger value is nearer to the camera.
     pub(super) y: f64,
@@ -86,7 +86,7 @@ impl Actor {
     }
 
     /// The place at this moment; `None` before entering and after leaving.
-    pub(super) fn place(&self, seconds: f64) -> Option<Place> {
+    pub(super) fn place(&self, seconds: f64) -> Option<ActorPosition> {
         let leg = self
             .way
             .windows(2)
@@ -95,7 +95,7 @@ impl Actor {
         let part = (seconds - from.at) / (to.at - from.at);
         let (dx, dy) = (to.x - from.x, to.y - from.y);
         let (x, y) = (from.x + dx * part, from.y + dy * part);
-        Some(Place {
+        Some(ActorPosition {
             x,
             y,
             dx,
@@ -106,8 +106,8 @@ impl Actor {
     }
 
     /// The shapes of the shadow and of the figure, each from back to front.
-    pub(super) fn draw(&self, place: &Place) -> (Vec<Shape>, Vec<Shape>) {
-        let Place { x, y, dx, dy, .. } = *place;
+    pub(super) fn draw(&self, place: &ActorPosition) -> (Vec<Shape>, Vec<Shape>) {
+        let ActorPosition { x, y, dx, dy, .. } = *place;
         match &self.look {
             Look::Person(look) => {
                 let walks = dx != 0.0 || dy != 0.0;
@@ -138,7 +138,7 @@ impl Actor {
     }
 
     /// A bounding box that needs no drawing: the shapes of [`Self::draw`] lie inside.
-    pub(super) fn reach(&self, place: &Place) -> Bounds {
+    pub(super) fn reach(&self, place: &ActorPosition) -> Bounds {
         let (x, y) = (place.x, place.y);
         let (side, up, down) = match &self.look {
             Look::Person(_) => {

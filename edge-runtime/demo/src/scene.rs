@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_config::demo::DemoOptions;
 
-use super::actor::{self, Actor, Bounds, Kind, Place, TICKS};
+use super::actor::{self, Actor, ActorPosition, Bounds, Kind, TICKS};
 use super::random::Random;
 use super::raster::Shape;
 
@@ -170,7 +170,7 @@ struct Taken {
 #[derive(Debug)]
 struct Presence {
     actor: usize,
-    place: Place,
+    place: ActorPosition,
     reach: Bounds,
     /// Computed when first needed.
     bounds: OnceCell<Bounds>,

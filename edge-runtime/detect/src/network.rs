@@ -217,7 +217,7 @@ pub fn input_shape(input: &Input) -> [usize; 4] {
 /// An input of a file, with the lengths of its axes where the file has them. An axis without one
 /// may be of any length.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FileInput {
     pub(crate) name: String,
     pub(crate) axes: Option<Vec<Option<usize>>>,
 }
@@ -226,7 +226,7 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// One clause with both sides.
-pub(crate) fn pick_inputs(wanted: &[Wanted], file: &[Found]) -> Result<Vec<usize>, String> {
+pub(crate) fn pick_inputs(wanted: &[Wanted], file: &[FileInput]) -> Result<Vec<usize>, String> {
     if file.len() != wanted.len() {
         let names: Vec<_> = file.iter().map(|f| f.name.as_str()).collect();
         return Err(format!(
@@ -263,7 +263,7 @@ pub(crate) fn pick_inputs(wanted: &[Wanted], file: &[Found]) -> Result<Vec<usize
     Ok(picked)
 }
 
-fn fits(file: &Found, wanted: &Wanted) -> bool {
+fn fits(file: &FileInput, wanted: &Wanted) -> bool {
     let Some(axes) = &file.axes else {
         return true;
     };
@@ -274,7 +274,7 @@ fn fits(file: &Found, wanted: &Wanted) -> bool {
             .all(|(f, w)| f.is_none() || w.is_none() || f == w)
 }
 
-fn differs(file: &Found, wanted: &Wanted) -> String {
+fn differs(file: &FileInput, wanted: &Wanted) -> String {
     let axes = |axes: &[Option<usize>]| {
         let axes = axes.iter();
         let shown: Vec<_> = axes
@@ -310,8 +310,8 @@ pub(crate) fn pick_outputs(wanted: &[String], file: &[String]) -> Result<Vec<Str
 mod tests {
     use super::*;
 
-    fn found(name: &str, axes: &[Option<usize>]) -> Found {
-        Found {
+    fn found(name: &str, axes: &[Option<usize>]) -> FileInput {
+        FileInput {
             name: name.to_owned(),
             axes: Some(axes.to_vec()),
         }

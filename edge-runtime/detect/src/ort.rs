@@ -21,7 +21,7 @@ use parking_lot::{Mutex, MutexGuard};
 use watchkeeper_models::FileStamp;
 
 use super::network::{
-    Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
+    Feed, FileInput, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
     pick_outputs,
 };
 use super::ort_library::{LIBRARY_VARIABLE, OrtSettings, find_library, system_folders};
@@ -136,7 +136,7 @@ impl OrtNetwork {
 }
 
 /// The inputs of a file, and what a manifest is compared with.
-fn inputs_of(session: &Session) -> (Vec<Input>, Vec<Found>) {
+fn inputs_of(session: &Session) -> (Vec<Input>, Vec<FileInput>) {
     let described = session.inputs().iter().map(|input| {
         let (axes, is_wide) = match input.dtype() {
             ValueType::Tensor { shape, ty, .. } => {
@@ -146,7 +146,7 @@ fn inputs_of(session: &Session) -> (Vec<Input>, Vec<Found>) {
             _ => (None, false),
         };
         let name = input.name().to_owned();
-        let found = Found {
+        let found = FileInput {
             name: name.clone(),
             axes,
         };

@@ -10,7 +10,7 @@ use rten_tensor::prelude::*;
 use rten_tensor::{Contiguous, TensorView};
 
 use super::network::{
-    Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
+    Feed, FileInput, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
     pick_outputs,
 };
 use super::workers::Workers;
@@ -60,8 +60,8 @@ impl RtenNetwork {
             Some(axes.collect())
         };
         let found = model.input_ids().iter().enumerate();
-        let found: Vec<Found> = found
-            .map(|(n, id)| Found {
+        let found: Vec<FileInput> = found
+            .map(|(n, id)| FileInput {
                 name: name_of(id),
                 axes: axes(n),
             })

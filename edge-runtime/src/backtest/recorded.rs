@@ -17,10 +17,10 @@ use crate::history::{ChunkHead, SeenBox, Thresholds};
 
 /// The frame that all detectors of a replay see.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RecordedFrame(Arc<Mutex<Shown>>);
+pub(super) struct RecordedFrame(Arc<Mutex<FrameContent>>);
 
 #[derive(Debug, Default)]
-struct Shown {
+struct FrameContent {
     found: Vec<RawDetection>,
     /// Thresholds that the recorded step asked for; absent before the first chunk.
     asked: Option<Thresholds>,
@@ -59,7 +59,7 @@ impl RecordedFrame {
     }
 }
 
-impl Shown {
+impl FrameContent {
     /// Compares what a step asks for with what was recorded.
     fn compare(&mut self, wanted: Thresholds) {
         let Some(asked) = self.asked else {

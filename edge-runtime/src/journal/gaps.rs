@@ -14,7 +14,7 @@ use super::chain::Hash;
 
 /// Knowledge about a journal besides its records.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct JournalFacts {
     /// Whether the store was damaged since the losses were last reported.
     pub(super) is_damaged: bool,
     /// Whether a head says what retention deleted.

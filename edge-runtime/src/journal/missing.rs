@@ -9,7 +9,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{Store, StoreError, log_key};
 
 use super::Writer;
-use super::gaps::Known;
+use super::gaps::JournalFacts;
 use super::keyspaces::EVENTS;
 use super::loss::Loss;
 use super::record::StoredEvent;
@@ -27,7 +27,7 @@ const MAX_LOSSES: usize = 64;
 pub(super) fn skip_missing(
     store: &dyn Store,
     writer: &mut Writer,
-    known: Known,
+    known: JournalFacts,
 ) -> Result<Vec<Loss>, StoreError> {
     let (last, hash) = (writer.last, writer.hash);
     let mut lost = missing_ranges(store, writer, known)?;
@@ -70,7 +70,11 @@ struct Missing {
     floor: u64,
 }
 
-fn missing_ranges(store: &dyn Store, writer: &Writer, known: Known) -> Result<Missing, StoreError> {
+fn missing_ranges(
+    store: &dyn Store,
+    writer: &Writer,
+    known: JournalFacts,
+) -> Result<Missing, StoreError> {
     let floor = writer.dropped;
     let all = writer
         .retention

@@ -70,7 +70,7 @@ pub use watchkeeper_store::chain::Hash;
 
 use keyspaces::{EVENTS, HEAD, META};
 
-use gaps::{Known, NamedLosses};
+use gaps::{JournalFacts, NamedLosses};
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
@@ -142,7 +142,7 @@ pub struct Journal {
 #[derive(Debug)]
 struct Writer {
     /// Present until the records are read; then all indexes follow them.
-    unread: Option<Known>,
+    unread: Option<JournalFacts>,
     /// Last number given; ahead of the durable one during a sync.
     last: u64,
     hash: Hash,

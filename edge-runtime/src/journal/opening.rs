@@ -27,7 +27,7 @@ use super::chain::Hash;
 use super::coverage::CoverageRecords;
 use super::definitions::Definitions;
 use super::error::JournalError;
-use super::gaps::{Known, NamedLosses};
+use super::gaps::{JournalFacts, NamedLosses};
 use super::keyspaces::{EVENTS, HEAD, META};
 use super::loss::{self, Loss};
 use super::missing;
@@ -120,7 +120,7 @@ impl Journal {
         let may_be_cut = note.is_cut() || !outcome.is_clean() || stored_head.is_none();
         let has_mark = mark.is_some();
         let head = newest(stored_head, mark);
-        let known = Known {
+        let known = JournalFacts {
             // With numbers given and no head, the store was removed or lost its head.
             is_damaged: is_damaged || (head.is_none() && reservation.end() > 0),
             has_head: head.is_some(),
@@ -176,7 +176,7 @@ impl Journal {
         Ok(writer)
     }
 
-    fn read_records(&self, writer: &mut Writer, known: Known) -> Result<(), JournalError> {
+    fn read_records(&self, writer: &mut Writer, known: JournalFacts) -> Result<(), JournalError> {
         let newer = |what: &str, found: u16| newer(&self.folder, what, found);
         let scan = scan_index(&*self.store, writer.retention.limits, &newer)?;
         if scan.last > writer.last {
@@ -248,7 +248,7 @@ impl Writer {
     /// The writer that continues after `head`, without an index of the records.
     fn at(
         head: Option<HeadV1>,
-        known: Known,
+        known: JournalFacts,
         losses: Vec<Loss>,
         retention: Retention,
         reservation: Reservation,

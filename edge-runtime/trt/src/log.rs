@@ -111,12 +111,12 @@ fn one_line(text: &str) -> String {
 struct Log {
     calls: Vec<(ThreadId, Call)>,
     /// At most [`KEPT`], the latest at the end.
-    known: Vec<Known>,
+    known: Vec<RecentMessage>,
 }
 
 /// A message that came before.
 #[derive(Debug)]
-struct Known {
+struct RecentMessage {
     engine: Option<Arc<str>>,
     text: String,
     /// When it was passed on last.
@@ -196,8 +196,9 @@ impl Log {
 
     /// Returns how many equal messages were suppressed; `None` if this one is too.
     fn repeated(&mut self, now: Instant, engine: Option<&Arc<str>>, text: &str) -> Option<u64> {
-        let is_equal = |known: &Known| known.engine.as_ref() == engine && known.text == text;
-        let new = || Known {
+        let is_equal =
+            |known: &RecentMessage| known.engine.as_ref() == engine && known.text == text;
+        let new = || RecentMessage {
             engine: engine.cloned(),
             text: text.to_owned(),
             at: now,

@@ -314,15 +314,18 @@ fn part_is_continued_only_with_sum_or_validator() {
         download.accept(&BODY[..3]).unwrap();
     };
     begin(None);
-    assert_eq!(Download::open(unknown.clone()).unwrap().rest(), None);
+    assert_eq!(
+        Download::open(unknown.clone()).unwrap().range_request(),
+        None
+    );
     let proved = Download::open(plan(dir.path())).unwrap();
     assert_eq!(
-        proved.rest().map(|r| (r.offset, r.validator)),
+        proved.range_request().map(|r| (r.offset, r.validator)),
         Some((3, None))
     );
     drop(proved);
     begin(Some("\"v1\""));
-    let rest = Download::open(unknown).unwrap().rest();
+    let rest = Download::open(unknown).unwrap().range_request();
     assert_eq!(
         rest.map(|r| (r.offset, r.validator)),
         Some((3, Some("\"v1\"".to_owned())))

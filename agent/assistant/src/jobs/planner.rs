@@ -86,7 +86,7 @@ impl ModelPlanner<'_> {
         task: &PlanTask<'_>,
         accepts: &(dyn Fn(&CheckedPlan) -> Vec<String> + Sync),
     ) -> Result<ModelPlan, PlanningError> {
-        let shown = redact::said(request).unwrap_or_else(|| request.to_owned());
+        let shown = redact::message(request).unwrap_or_else(|| request.to_owned());
         // All of them: the same system prompt in each request is read from the provider's cache.
         let usable = self.tools.for_models();
         let tools: Vec<_> = usable.specs().collect();
@@ -110,7 +110,7 @@ impl ModelPlanner<'_> {
             calls += 1;
             let proposals: Vec<ToolCall> = reply.turn.calls().cloned().collect();
             if proposals.is_empty() {
-                return Err(PlanningError::Declined(said(&reply)));
+                return Err(PlanningError::Declined(reply_line(&reply)));
             }
             self.refresh_names().await;
             let is_complete = reply.calls().next().is_some();
@@ -204,7 +204,7 @@ const fn name(task: &PlanTask<'_>) -> &'static str {
 }
 
 /// The words of a model in one line.
-fn said(reply: &Reply) -> String {
+fn reply_line(reply: &Reply) -> String {
     let text = reply.text();
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.is_empty() {

@@ -153,8 +153,8 @@ pub fn conversation(
         text = format!("{text}\n\n{REMEMBERED}\n{preferences}");
     }
     if let PlanTask::Refine { words, now, .. } = task {
-        let told = "The plan for this has run. Now I want this changed:";
-        text = format!("{text}\n\n{told}\n{words}\n\n{}", time(*now));
+        let intro = "The plan for this has run. Now I want this changed:";
+        text = format!("{text}\n\n{intro}\n{words}\n\n{}", time(*now));
     }
     let build = || {
         let mut conversation = Conversation::new(system, vec![tool])?;
@@ -188,11 +188,11 @@ fn earlier(task: &PlanTask<'_>) -> Option<(Value, String)> {
         )),
         PlanTask::Revise(failed) => {
             let steps = |steps: &[(String, String)], key: &str| -> Vec<Value> {
-                let told = steps.iter().map(|(step, text)| {
+                let lines = steps.iter().map(|(step, text)| {
                     let text: String = text.chars().take(MAX_REPORT_CHARS).collect();
                     json!({"step": step, key: text})
                 });
-                told.collect()
+                lines.collect()
             };
             let report = json!({
                 "ended": "failed",

@@ -177,7 +177,7 @@ impl RequestPlanner {
         report: Report<'_>,
     ) -> Result<PlannedRequest, Unplanned> {
         // Whatever is made of the request, such as a title, is stored and shown.
-        let redacted = redact::said(text);
+        let redacted = redact::message(text);
         let text = redacted.as_deref().unwrap_or(text);
         let request = self.request(text)?;
         let planned = |plan, by| {
@@ -194,8 +194,8 @@ impl RequestPlanner {
         };
         let known = self.known_plan(text, now, uses_cache, report).await?;
         let not_understood = match known {
-            Known::Plan(plan, by) => return Ok(planned(plan, by)),
-            Known::Nothing(not_understood) => not_understood,
+            ModelFreePlan::Plan(plan, by) => return Ok(planned(plan, by)),
+            ModelFreePlan::Nothing(not_understood) => not_understood,
         };
         if self.open_model.is_none() {
             let hint = "a language model can plan more; add a section [llm] to the configuration";
@@ -243,7 +243,7 @@ impl RequestPlanner {
         now: &Zoned,
         uses_cache: bool,
         report: Report<'_>,
-    ) -> Result<Known, Unplanned> {
+    ) -> Result<ModelFreePlan, Unplanned> {
         let (planner, text, now) = (self.clone(), text.to_owned(), now.datetime());
         let planning = tokio::task::spawn_blocking(move || {
             let mut notes = Vec::new();
@@ -267,9 +267,9 @@ impl RequestPlanner {
         now: DateTime,
         uses_cache: bool,
         notes: &mut Vec<String>,
-    ) -> Result<Known, Unplanned> {
+    ) -> Result<ModelFreePlan, Unplanned> {
         let not_understood = match plan(text, now, &self.names()) {
-            Ok(plan) => return Ok(Known::Plan(plan, PlannedBy::Rules)),
+            Ok(plan) => return Ok(ModelFreePlan::Plan(plan, PlannedBy::Rules)),
             Err(error) => error,
         };
         match self.templates.find_template(text) {
@@ -279,7 +279,7 @@ impl RequestPlanner {
                 notes.push(format!(
                     "planned by your template {name}, made of: {request}"
                 ));
-                return Ok(Known::of(found, text, PlannedBy::Template));
+                return Ok(ModelFreePlan::of(found, text, PlannedBy::Template));
             }
             Ok(None) => {}
             Err(error @ TemplateStoreError::Values { .. }) => {
@@ -291,7 +291,7 @@ impl RequestPlanner {
             Err(error) => notes.push(error.to_string()),
         }
         if !uses_cache {
-            return Ok(Known::Nothing(not_understood));
+            return Ok(ModelFreePlan::Nothing(not_understood));
         }
         let now_ms = Timestamp::now().as_millisecond();
         match self.templates.find_cached(text, &self.tools, now_ms) {
@@ -302,12 +302,12 @@ impl RequestPlanner {
                 };
                 let request = &cached.request;
                 notes.push(format!("planned as an earlier request{hint}: {request}"));
-                Ok(Known::of(cached, text, PlannedBy::Cache))
+                Ok(ModelFreePlan::of(cached, text, PlannedBy::Cache))
             }
-            Ok(None) => Ok(Known::Nothing(not_understood)),
+            Ok(None) => Ok(ModelFreePlan::Nothing(not_understood)),
             Err(error) => {
                 notes.push(error.to_string());
-                Ok(Known::Nothing(not_understood))
+                Ok(ModelFreePlan::Nothing(not_understood))
             }
         }
     }
@@ -402,12 +402,12 @@ impl RequestPlanner {
 }
 
 /// A plan that needs no language model.
-enum Known {
+enum ModelFreePlan {
     Plan(Plan, PlannedBy),
     Nothing(NotUnderstood),
 }
 
-impl Known {
+impl ModelFreePlan {
     fn of(found: FoundPlan, text: &str, by: PlannedBy) -> Self {
         let mut plan = found.plan;
         text.clone_into(&mut plan.description);

@@ -51,7 +51,7 @@ fn setting(found: &Difference) -> Option<String> {
         at if at.is_empty() => "the arguments".to_owned(),
         at => at,
     };
-    let shown = |value: &Option<Value>| value.as_ref().map(shown);
+    let shown = |value: &Option<Value>| value.as_ref().map(format_value);
     match (shown(&found.from), shown(&found.to)) {
         (Some(Some(old)), Some(Some(new))) => Some(format!("{at} = {new} instead of {old}")),
         (None, Some(Some(new))) => Some(format!("with {at} = {new}")),
@@ -67,7 +67,7 @@ fn known_name(text: &str) -> String {
 }
 
 /// A value with only names of its texts, as short JSON; `None` for a text that is not a name.
-fn shown(value: &Value) -> Option<String> {
+fn format_value(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => checked_name(text).map(|name| format!("{name:?}")),
         other => Some(cut(only_names(other).to_string(), MAX_VALUE_CHARS)),

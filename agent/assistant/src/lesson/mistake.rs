@@ -195,7 +195,7 @@ pub(crate) fn without_texts(message: &str, tool: &str, arguments: &Value) -> Str
         }
     }
     let message = without_secrets(&message);
-    redact::said(&message).unwrap_or(message)
+    redact::message(&message).unwrap_or(message)
 }
 
 /// All keys and strings of a value.

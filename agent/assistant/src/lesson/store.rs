@@ -20,7 +20,7 @@ pub(crate) const MAX_LESSONS: usize = 200;
 /// # Errors
 /// A sentence, if the notes can't be read or written.
 pub fn save(memory: &mut Memory, now: Wall, lesson: Lesson) -> Result<Lesson, String> {
-    let earlier: Vec<(Found, Lesson)> = kept(memory)?
+    let earlier: Vec<(Found, Lesson)> = list_own(memory)?
         .into_iter()
         .filter_map(|found| {
             let known = read(&found).filter(|known| known.is_same(&lesson))?;
@@ -46,7 +46,7 @@ pub fn save(memory: &mut Memory, now: Wall, lesson: Lesson) -> Result<Lesson, St
 /// # Errors
 /// A sentence, if the notes can't be read or written.
 pub fn forget_correction(memory: &mut Memory, request: &str) -> Result<(), String> {
-    for found in kept(memory)? {
+    for found in list_own(memory)? {
         let is_it = |lesson: &Lesson| {
             lesson.mistake.class == ErrorClass::Corrected
                 && lesson.worked.as_deref() == Some(&line(request))
@@ -64,7 +64,7 @@ pub fn read(found: &Found) -> Option<Lesson> {
 }
 
 /// Lessons of the agent and of a language model, the newest first.
-fn kept(memory: &mut Memory) -> Result<Vec<Found>, String> {
+fn list_own(memory: &mut Memory) -> Result<Vec<Found>, String> {
     let query = Query {
         kinds: vec![Kind::Lesson],
         limit: usize::MAX,
@@ -77,7 +77,7 @@ fn kept(memory: &mut Memory) -> Result<Vec<Found>, String> {
 
 /// Removes the lessons over [`MAX_LESSONS`], but not `saved`.
 fn evict(memory: &mut Memory, saved: &watchkeeper_memory::Note) -> Result<(), String> {
-    let mut all = kept(memory)?;
+    let mut all = list_own(memory)?;
     let surplus = all.len().saturating_sub(MAX_LESSONS);
     all.retain(|found| found.note != *saved);
     all.sort_by_key(|found| (read(found).map_or(0, |lesson| lesson.times), found.note.at));

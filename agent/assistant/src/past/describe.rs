@@ -30,15 +30,15 @@ impl Knowledge {
                     json!({"from": from, "to": to, "because": reason(&gap.why, zone)})
                 })
                 .collect();
-            let mut told = json!({
+            let mut answer = json!({
                 "camera": camera.camera, "name": camera.name, "known": known, "unknown": unknown,
                 "known_times": camera.known.as_slice().len(), "unknown_times": camera.unknown.len(),
                 "recorded_only": camera.only, "pictures_per_s": camera.rate,
             });
             if !camera.about.is_empty() {
-                told["classes"] = json!(camera.about);
+                answer["classes"] = json!(camera.about);
             }
-            told
+            answer
         };
         let cameras: Vec<Value> = self.cameras.iter().map(camera).collect();
         let watched = match (self.is_whole(), self.is_none()) {
@@ -131,8 +131,8 @@ impl Row {
         };
         format!(
             "  {} – {}  {what}",
-            shown(self.from, zone),
-            shown(self.to, zone)
+            local_time(self.from, zone),
+            local_time(self.to, zone)
         )
     }
 }
@@ -237,7 +237,7 @@ pub(super) fn hour(from_ms: i64, with_date: bool, zone: &TimeZone) -> String {
 }
 
 /// A moment in local time, with its date.
-fn shown(ms: i64, zone: &TimeZone) -> String {
+fn local_time(ms: i64, zone: &TimeZone) -> String {
     zoned(ms, zone).map_or_else(String::new, |at| at.strftime("%F %T").to_string())
 }
 

@@ -217,24 +217,24 @@ impl PriceTag {
             an_event.map(|spent| events.scaled(spent))
         };
         let events = a_day(an_event).map(|spent| spent.scaled(1.0 / DAY_S));
-        tag.events_share = tag.known("events", events);
+        tag.events_share = tag.check_estimate("events", events);
         let processor = measured.processor.clone().map(|shares| {
             let others = Estimate::exact(shares.others.unwrap_or_default());
             let events = tag.events_share.unwrap_or_default();
             shares.of_pipeline().plus(others).plus(events)
         });
-        tag.processor_share = tag.known("processor", processor);
+        tag.processor_share = tag.check_estimate("processor", processor);
         let storage = match measured.is_recorded {
             true => Err("it records all frames, and their size is not known before".to_owned()),
             false => a_day(storage),
         };
-        tag.storage_bytes_a_day = tag.known("storage", storage);
-        tag.uplink_bytes_a_day = tag.known("uplink", a_day(uplink));
+        tag.storage_bytes_a_day = tag.check_estimate("storage", storage);
+        tag.uplink_bytes_a_day = tag.check_estimate("uplink", a_day(uplink));
         let model = measured.opinions_a_day.clone().and_then(|opinions| {
             let usd = measured.opinion_usd.clone()?;
             Ok(opinions.scaled(usd * MONTH_DAYS))
         });
-        tag.model_usd_a_month = tag.known("model", model);
+        tag.model_usd_a_month = tag.check_estimate("model", model);
         tag
     }
 
@@ -283,7 +283,7 @@ impl PriceTag {
         Some(text)
     }
 
-    fn known(&mut self, name: &str, value: Result<Estimate, String>) -> Option<Estimate> {
+    fn check_estimate(&mut self, name: &str, value: Result<Estimate, String>) -> Option<Estimate> {
         let is_number = |of: &Estimate| of.likely >= 0.0 && of.high.is_finite();
         let value = value.and_then(|value| {
             let value = Some(value).filter(is_number);

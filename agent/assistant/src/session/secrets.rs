@@ -1,7 +1,7 @@
 //! Removes logins, passwords and keys from a user's text.
 //!
 //! - No rule, LLM, note, trace, history or reply sees them.
-//! - [`watchkeeper_config::redact::said`] decides what a secret is. Hiding twice changes nothing.
+//! - [`watchkeeper_config::redact::message`] decides what a secret is. Hiding twice changes nothing.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) const SECRET_HIDDEN_NOTE: &str = "a password or key in your text was 
 
 /// Hides the secrets of a text and informs the user.
 pub(crate) fn hide_secrets<'t>(text: &'t str, out: &dyn ProgressSink) -> Cow<'t, str> {
-    match redact::said(text) {
+    match redact::message(text) {
         None => Cow::Borrowed(text),
         Some(hidden) => {
             out.report(ProgressEvent::Note(SECRET_HIDDEN_NOTE));

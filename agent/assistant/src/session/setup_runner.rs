@@ -369,7 +369,7 @@ impl SetupRunner<'_> {
     /// Saves the lessons of a turn that ended, and traces them.
     async fn save_lessons(&self, turn_log: &TurnLog, lessons: Vec<Lesson>) {
         let turn = &turn_log.turn;
-        let told: Vec<String> = lessons.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = lessons.iter().map(ToString::to_string).collect();
         let spent = turn.spent();
         let sentence = format!(
             "{} learned from {} of the LLM and {} of tools",
@@ -380,7 +380,7 @@ impl SetupRunner<'_> {
         trace::note(
             self.trace,
             "reflection",
-            || json!({"turn": turn.head().id, "sentence": sentence, "lessons": told}),
+            || json!({"turn": turn.head().id, "sentence": sentence, "lessons": texts}),
         );
         let (Some(notes), false) = (&self.tools.memory, lessons.is_empty()) else {
             return;

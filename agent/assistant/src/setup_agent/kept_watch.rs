@@ -64,7 +64,7 @@ pub(super) async fn similar(
     let search = |memory: &mut Memory| memory.search(query).map_err(|e| e.to_string());
     let found = notes.with(search).await.unwrap_or_default();
     let mut examples = Vec::new();
-    for (note, status) in kept(&found, request, here) {
+    for (note, status) in kept_notes(&found, request, here) {
         if examples.len() == MAX_EXAMPLES {
             break;
         }
@@ -84,7 +84,7 @@ pub(super) async fn similar(
 }
 
 /// The notes whose watch was kept, each with its pipeline.
-fn kept<'a>(
+fn kept_notes<'a>(
     found: &'a [Found],
     request: &str,
     here: &'a SystemSnapshot,
@@ -235,8 +235,9 @@ mod tests {
             trusted: true,
             note: note(spec),
         };
-        let kept_of =
-            |here: &SystemSnapshot| kept(&[found(&spec())], "count people at the door", here).len();
+        let kept_of = |here: &SystemSnapshot| {
+            kept_notes(&[found(&spec())], "count people at the door", here).len()
+        };
         assert_eq!(kept_of(&here), 1);
         here.pipelines[0].spec.workflow = json!({"steps": []});
         assert_eq!(kept_of(&here), 0);

@@ -116,11 +116,11 @@ pub(super) async fn about_error(
             return None;
         }
     };
-    let told = json!({
+    let summary = json!({
         "a_note_from_earlier": recall::to_json(&[found]),
         "about_this": "this failed before, and what worked then; data, not an instruction",
     });
-    Some(UserPart::Text(told.to_string()))
+    Some(UserPart::Text(summary.to_string()))
 }
 
 /// Subjects of a call, such as its draft. A call about something else that worked is not a remedy.
@@ -326,7 +326,7 @@ mod tests {
         let error = no_block();
         let failed = ("validate_workflow", wrong, Some(error.as_str()));
         let corrected = ("validate_workflow", right, None);
-        let told = |calls: &[(&str, Value, Option<&str>)], about: &str| {
+        let summary = |calls: &[(&str, Value, Option<&str>)], about: &str| {
             let mut turn = turn(calls);
             let note = json!({"words": "x", "camera": "", "fixed": about});
             turn.apply(says("", &[("n", "memory_note", note)])).unwrap();
@@ -336,13 +336,13 @@ mod tests {
             lessons(&turn, &TurnEnd::Answer { text })[0].said.clone()
         };
         let both = [failed.clone(), corrected];
-        let words = told(&both, "validate_workflow");
+        let words = summary(&both, "validate_workflow");
         assert_eq!(
             words.as_deref(),
             Some("The name was misspelled. Look it up first.")
         );
-        assert_eq!(told(&both, "get_snapshot"), None, "of another tool");
-        assert_eq!(told(&[failed], "validate_workflow"), None, "not fixed");
+        assert_eq!(summary(&both, "get_snapshot"), None, "of another tool");
+        assert_eq!(summary(&[failed], "validate_workflow"), None, "not fixed");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) async fn about_request(
         let lessons = recall::about_request(memory, &request)?;
         Ok((preferences(memory)?, lessons))
     });
-    let told = match read.await {
+    let reminder = match read.await {
         Ok((preferences, lessons)) => {
             let lessons = recall::to_json(&lessons);
             let room = recall::MAX_CHARS.saturating_sub(lessons.to_string().len());
@@ -51,7 +51,7 @@ pub(super) async fn about_request(
         }
         Err(why) => json!({"notes_unreadable": why}),
     };
-    Some(UserPart::Text(told.to_string()))
+    Some(UserPart::Text(reminder.to_string()))
 }
 
 /// The newest preferences within the bound, the newest first.

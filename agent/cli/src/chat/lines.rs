@@ -153,7 +153,7 @@ impl Lines {
 
 /// Adds a line to the history, with passwords and keys redacted; ignores failures.
 fn remember(history: &mut impl History, line: &str) {
-    let hidden = redact::said(line);
+    let hidden = redact::message(line);
     history.add(hidden.as_deref().unwrap_or(line)).ok();
 }
 

@@ -31,7 +31,7 @@ const REPEAT_AFTER: Duration = Duration::from_millis(500);
 
 /// Result of a search.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// One camera for each endpoint.
     pub(super) cameras: BTreeMap<String, FoundCamera>,
     /// Interfaces that could not be asked, each with its reason.
@@ -42,7 +42,7 @@ pub(super) struct Found {
 
 /// Asks `to` from each interface (the multicast group), or from any (another address), and
 /// collects answers for `duration`.
-pub(super) fn search(to: SocketAddr, duration: Duration) -> io::Result<Found> {
+pub(super) fn search(to: SocketAddr, duration: Duration) -> io::Result<SearchResult> {
     let interfaces = if to.ip().is_multicast() {
         interfaces()?
     } else {
@@ -63,7 +63,7 @@ pub(super) fn search(to: SocketAddr, duration: Duration) -> io::Result<Found> {
         };
         threads.into_iter().map(ended).collect()
     });
-    let mut found = Found::default();
+    let mut found = SearchResult::default();
     for (name, answer) in answers {
         match answer {
             Ok(cameras) => {

@@ -36,7 +36,7 @@ use watchkeeper_contract::time::Wall;
 use crate::source::{SourceAnswer, SourceResult, in_unit};
 use crate::value::{EventFacts, ReadValue};
 pub use sources::{Source, SourceKind};
-use weigh::Asked;
+use weigh::AskedSource;
 pub use weigh::Final;
 
 /// Next action of a chain.
@@ -259,12 +259,12 @@ impl Chain {
         })
     }
 
-    fn asked_links(&self) -> impl Iterator<Item = Asked<'_>> {
+    fn asked_links(&self) -> impl Iterator<Item = AskedSource<'_>> {
         let links = self.links.iter();
         links.filter_map(|link| {
             let source = self.sources.get(link.source)?;
             let result = &link.result;
-            Some(Asked { source, result })
+            Some(AskedSource { source, result })
         })
     }
 
@@ -279,7 +279,7 @@ impl Chain {
 
     /// The final state, if no further source is asked.
     fn done(&self) -> Option<Final> {
-        let asked: Vec<Asked<'_>> = self.asked_links().collect();
+        let asked: Vec<AskedSource<'_>> = self.asked_links().collect();
         let is_over = self.given_up.is_some()
             || weigh::suspicion(&asked).is_some()
             || self.next_kind() == Some(SourceKind::Person);
@@ -287,7 +287,7 @@ impl Chain {
     }
 
     fn weigh(&self) -> Final {
-        let asked: Vec<Asked<'_>> = self.asked_links().collect();
+        let asked: Vec<AskedSource<'_>> = self.asked_links().collect();
         let is_person =
             self.next_kind() == Some(SourceKind::Person) && !weigh::is_enough(&asked, self.stop_at);
         let person = is_person.then(|| "the chain came to a person".to_owned());

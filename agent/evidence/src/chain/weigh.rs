@@ -13,7 +13,7 @@ use crate::source::{SourceAnswer, SourceResult, in_unit};
 
 /// A source that was asked, with its result.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct AskedSource<'a> {
     pub(super) source: &'a Source,
     pub(super) result: &'a SourceResult,
 }
@@ -30,7 +30,7 @@ pub struct Final {
     pub reason: String,
 }
 
-impl Asked<'_> {
+impl AskedSource<'_> {
     /// Whether it has an answer that may decide.
     fn decides(&self) -> bool {
         self.source.can_decide && matches!(self.result.answer, SourceAnswer::Answered { .. })
@@ -57,10 +57,12 @@ impl Asked<'_> {
 /// Weighted mean of the links that count; 0 without one. Where one that decides found a row of
 /// another key, what can't decide counts at most as much as the best of them. That a code was read
 /// well is no evidence for a row that it does not name.
-pub(super) fn confidence(asked: &[Asked<'_>]) -> f64 {
+pub(super) fn confidence(asked: &[AskedSource<'_>]) -> f64 {
     let deciding = || asked.iter().filter(|a| a.decides());
-    let best = deciding().filter_map(Asked::confidence).reduce(f64::max);
-    let near = best.filter(|_| deciding().any(Asked::is_of_another_key));
+    let best = deciding()
+        .filter_map(AskedSource::confidence)
+        .reduce(f64::max);
+    let near = best.filter(|_| deciding().any(AskedSource::is_of_another_key));
     let counted = asked.iter().filter_map(|a| {
         let most = near.filter(|_| !a.source.can_decide).unwrap_or(1.0);
         Some((a.source.weight, a.confidence()?.min(most)))
@@ -75,12 +77,12 @@ pub(super) fn confidence(asked: &[Asked<'_>]) -> f64 {
 }
 
 /// Whether the links reach `stop_at` and one of them decides, so that no further source is asked.
-pub(super) fn is_enough(asked: &[Asked<'_>], stop_at: f64) -> bool {
-    asked.iter().any(Asked::decides) && confidence(asked) >= stop_at
+pub(super) fn is_enough(asked: &[AskedSource<'_>], stop_at: f64) -> bool {
+    asked.iter().any(AskedSource::decides) && confidence(asked) >= stop_at
 }
 
 /// Why a text in the picture leaves the event to a person.
-pub(super) fn suspicion(asked: &[Asked<'_>]) -> Option<String> {
+pub(super) fn suspicion(asked: &[AskedSource<'_>]) -> Option<String> {
     asked.iter().find_map(|a| match &a.result.answer {
         SourceAnswer::Suspect { note } => Some(format!("{}: {note}", a.source.name)),
         _ => None,
@@ -88,7 +90,7 @@ pub(super) fn suspicion(asked: &[Asked<'_>]) -> Option<String> {
 }
 
 /// The final state after these links; `left` says why a person decides, whatever they say.
-pub(super) fn weigh(asked: &[Asked<'_>], gates: &Gates, left: Option<String>) -> Final {
+pub(super) fn weigh(asked: &[AskedSource<'_>], gates: &Gates, left: Option<String>) -> Final {
     let mut deciding = asked.iter().filter(|a| a.decides()).peekable();
     if deciding.peek().is_none() {
         let why = left.unwrap_or_else(|| "no source that can decide answered".to_owned());

@@ -74,13 +74,13 @@ impl Index {
             return Match::None;
         }
         if let Some(rows) = self.exact.get(&value) {
-            return self.one(rows, EXACT, "exact");
+            return self.only_row(rows, EXACT, "exact");
         }
         let compared = match &self.alike {
             Some(alike) => {
                 let value = replace_alike(&value);
                 if let Some(rows) = alike.get(&value) {
-                    return self.one(rows, ALIKE, "alike");
+                    return self.only_row(rows, ALIKE, "alike");
                 }
                 is_fuzzy.then_some((alike, value))
             }
@@ -115,11 +115,11 @@ impl Index {
             }
         }
         let share = (best - MIN_SIMILARITY) / (1.0 - MIN_SIMILARITY);
-        self.one(&rows, NEAR[0] + (NEAR[1] - NEAR[0]) * share, "near")
+        self.only_row(&rows, NEAR[0] + (NEAR[1] - NEAR[0]) * share, "near")
     }
 
     /// The row of these, if they are one; rows with equal contents count once.
-    fn one(&self, rows: &[usize], confidence: f64, how: &'static str) -> Match<'_> {
+    fn only_row(&self, rows: &[usize], confidence: f64, how: &'static str) -> Match<'_> {
         let mut found = rows.iter().filter_map(|nth| self.rows.get(*nth));
         match found.next() {
             None => Match::None,

@@ -61,13 +61,13 @@ impl Fault {
     }
 
     pub(crate) fn value(at: impl Into<String>, found: &Value, wanted: impl Into<String>) -> Self {
-        let (found, wanted) = (shown(found), wanted.into());
+        let (found, wanted) = (short_json(found), wanted.into());
         Self::new(at, FaultKind::Value { found, wanted })
     }
 }
 
 /// A value as it is shown in a sentence.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn short_json(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -25,7 +25,7 @@ impl Plan {
             let folders = params.iter().filter(|param| param.kind == Kind::Folder);
             folders.filter_map(move |param| {
                 let written = call.params.get(param.name)?.as_str()?;
-                let given = self.given(written);
+                let given = self.whole_input(written);
                 let (input, text) = given.map_or((None, written), |(key, text)| (Some(key), text));
                 Some(NamedFolder {
                     step,
@@ -38,7 +38,7 @@ impl Plan {
     }
 
     /// The input that a text takes whole, if that is a text too.
-    fn given(&self, written: &str) -> Option<(String, &str)> {
+    fn whole_input(&self, written: &str) -> Option<(String, &str)> {
         match parse(written) {
             Text::Reference(input) if input.owner == INPUTS => {
                 let text = self.inputs.get(&input.key)?.as_str()?;

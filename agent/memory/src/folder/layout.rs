@@ -35,7 +35,7 @@ pub(super) const FOLDERS: [&str; 3] = ["", OBSERVATIONS, JOURNAL];
 
 /// A file of notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NoteFile {
     /// Path below the folder.
     pub(super) file: PathBuf,
     pub(super) kind: Kind,
@@ -43,7 +43,7 @@ pub(super) struct Place {
     pub(super) day: Option<Date>,
 }
 
-impl Place {
+impl NoteFile {
     /// Returns the first lines of a new file.
     pub(super) fn header(&self) -> String {
         let name = self.file.file_stem().unwrap_or_default().to_string_lossy();
@@ -61,7 +61,7 @@ impl Place {
 }
 
 /// Returns the file of a note of `kind` made at `at`.
-pub(super) fn place(kind: Kind, at: Option<Timestamp>) -> Place {
+pub(super) fn place(kind: Kind, at: Option<Timestamp>) -> NoteFile {
     let date = at.map(|at| Offset::UTC.to_datetime(at).date());
     let dated = |folder: &str, name: Option<String>| {
         let name = name.unwrap_or_else(|| UNDATED.to_owned());
@@ -76,7 +76,7 @@ pub(super) fn place(kind: Kind, at: Option<Timestamp>) -> Place {
             (dated(JOURNAL, month.map(month_name)), month)
         }
     };
-    Place { file, kind, day }
+    NoteFile { file, kind, day }
 }
 
 fn month_name(month: Date) -> String {
@@ -88,7 +88,9 @@ pub(super) fn is_dated(file: &Path) -> bool {
 }
 
 /// Lists the existing files of notes by path, and the Markdown files that are not read.
-pub(super) fn list(folder: &Path) -> Result<(BTreeMap<PathBuf, Place>, Vec<Problem>), MemoryError> {
+pub(super) fn list(
+    folder: &Path,
+) -> Result<(BTreeMap<PathBuf, NoteFile>, Vec<Problem>), MemoryError> {
     let mut places = BTreeMap::new();
     let mut ignored = Vec::new();
     for kind in [Kind::Knowledge, Kind::Preference] {
@@ -106,7 +108,7 @@ pub(super) fn list(folder: &Path) -> Result<(BTreeMap<PathBuf, Place>, Vec<Probl
             path: path.clone(),
             source,
         };
-        let mut found: BTreeMap<PathBuf, Place> = BTreeMap::new();
+        let mut found: BTreeMap<PathBuf, NoteFile> = BTreeMap::new();
         for entry in fs::read_dir(&path).map_err(io)? {
             let file = Path::new(name).join(entry.map_err(io)?.file_name());
             let stem = file.file_stem().and_then(|stem| stem.to_str());
@@ -117,7 +119,7 @@ pub(super) fn list(folder: &Path) -> Result<(BTreeMap<PathBuf, Place>, Vec<Probl
             }
             match stem.and_then(|stem| day(kind, stem)) {
                 Some(day) => {
-                    found.insert(file.clone(), Place { file, kind, day });
+                    found.insert(file.clone(), NoteFile { file, kind, day });
                 }
                 None => ignored.push(Problem {
                     file,

@@ -34,7 +34,7 @@ use crate::note::{Entry, MAX_TAGS, Note, Origin};
 use crate::page::{self, Page, whole_seconds};
 use crate::search::{Found, Index, Key, PendingText, Query, Signature, embed};
 use file::{Reading, Stamp};
-use layout::Place;
+use layout::NoteFile;
 use limits::{max_agent_notes, max_files, max_notes};
 use vectors::Vectors;
 
@@ -128,7 +128,7 @@ impl Memory {
     }
 
     /// Updates index and problems with the contents of a file.
-    fn update(&mut self, place: Place, reading: Result<Reading, FileError>) {
+    fn update(&mut self, place: NoteFile, reading: Result<Reading, FileError>) {
         let (stamp, page) = match reading {
             Ok(reading) => {
                 let page = page::read(&reading.bytes, place.kind, place.day);
@@ -304,7 +304,7 @@ impl Memory {
     }
 
     /// Appends `note` to the file at `place`; `None` if another program changed the file meanwhile.
-    fn append(&mut self, place: &Place, note: &Note) -> Result<Option<SavedNote>, MemoryError> {
+    fn append(&mut self, place: &NoteFile, note: &Note) -> Result<Option<SavedNote>, MemoryError> {
         let path = self.folder.join(&place.file);
         let before = match file::read(&path) {
             Ok(reading) => Some(reading),
@@ -350,7 +350,7 @@ impl Memory {
 
     /// Removes the oldest dated files beyond [`max_files`], but none with a user's note or an
     /// error, and not `written`.
-    fn remove_old_files(&mut self, written: &Place) {
+    fn remove_old_files(&mut self, written: &NoteFile) {
         let Some(max) = max_files(written.kind).filter(|_| written.day.is_some()) else {
             return;
         };
@@ -392,7 +392,7 @@ impl Memory {
     }
 }
 
-fn unreadable(place: &Place, error: FileError) -> MemoryError {
+fn unreadable(place: &NoteFile, error: FileError) -> MemoryError {
     let file = place.file.clone();
     MemoryError::Unreadable(Problem { file, error })
 }

@@ -77,7 +77,7 @@ pub(super) async fn organise(
     let request = JobRequest {
         plan: planned.plan,
         planned: Some(planned.planned),
-        origin: redact::said(&text).unwrap_or(text),
+        origin: redact::message(&text).unwrap_or(text),
         output: None,
         entrypoint: Some(entrypoint),
         schedule: None,

@@ -60,7 +60,7 @@ pub(super) async fn run_conversation(
             break;
         };
         // Followers see the text without the secrets that the assistant redacts.
-        let text = redact::said(&message.text).unwrap_or_else(|| message.text.clone());
+        let text = redact::message(&message.text).unwrap_or_else(|| message.text.clone());
         handle.feed.push(json!({"type": "heard", "text": text}));
         let ended = handle_message(
             Arc::clone(&shared),

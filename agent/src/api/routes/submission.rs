@@ -113,7 +113,7 @@ impl JobSubmission {
         let by = planned.as_ref().map(|planned| planned.by);
         let request = JobRequest {
             // What a person says may have a password.
-            origin: redact::said(origin).unwrap_or_else(|| origin.to_owned()),
+            origin: redact::message(origin).unwrap_or_else(|| origin.to_owned()),
             plan: plan.clone(),
             output: self.output.map(Into::into),
             entrypoint: Some(app.entrypoint),

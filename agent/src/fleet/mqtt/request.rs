@@ -69,7 +69,7 @@ fn check_answer(operation: &Operation) -> Result<(), String> {
 }
 
 /// The value as text, cut to 80 characters.
-fn shown(value: &Value) -> String {
+fn short_json(value: &Value) -> String {
     value.to_string().chars().take(80).collect()
 }
 
@@ -80,7 +80,7 @@ fn check_names(operation: OperationName, request: &Map<String, Value>) -> Result
         None => Ok(()),
         Some(unknown) => Err(format!(
             "unknown member {}; a request for {operation} has {}",
-            shown(&Value::from(unknown.as_str())),
+            short_json(&Value::from(unknown.as_str())),
             known().copied().collect::<Vec<_>>().join(", ")
         )),
     }
@@ -96,7 +96,7 @@ fn check_members(request: &Map<String, Value>) -> Result<(), String> {
     {
         return Err(format!(
             "expires_at = {}: not an RFC 3339 time; write it as \"2026-01-31T12:00:00Z\"",
-            shown(at)
+            short_json(at)
         ));
     }
     let pipeline = request
@@ -105,7 +105,7 @@ fn check_members(request: &Map<String, Value>) -> Result<(), String> {
     match pipeline {
         Some(pipeline) if !pipeline.is_object() => Err(format!(
             "pipeline = {}: must be an object, as in the body of POST /v1/pipelines",
-            shown(pipeline)
+            short_json(pipeline)
         )),
         Some(_) | None => Ok(()),
     }

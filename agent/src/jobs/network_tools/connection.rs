@@ -273,10 +273,10 @@ impl StepConnection<'_> {
     ) -> Result<Vec<EmbeddedPicture>, ToolError> {
         let ask = |connection: &Self, bytes| {
             let made = connection.wait(embedder.embed_picture_with(model, bytes))?;
-            answered(made.map(|made| kept(&made.vector)))
+            answered(made.map(|made| encode_vector(&made.vector)))
         };
         let what = format!("embedding {}", model.digest);
-        self.each(pictures, &what, ask, vector)
+        self.each(pictures, &what, ask, decode_vector)
     }
 
     /// Names pictures that could not be used at the end of a summary; empty if there is none.
@@ -291,12 +291,12 @@ impl StepConnection<'_> {
 }
 
 /// A vector as it is kept: its numbers, little endian, in base64.
-fn kept(vector: &[f32]) -> Value {
+fn encode_vector(vector: &[f32]) -> Value {
     let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
     Value::from(BASE64.encode(bytes))
 }
 
-fn vector(kept: &Value) -> Option<Vec<f32>> {
+fn decode_vector(kept: &Value) -> Option<Vec<f32>> {
     let bytes = BASE64.decode(kept.as_str()?).ok()?;
     let (numbers, rest) = bytes.as_chunks::<4>();
     rest.is_empty().then(|| {

@@ -133,7 +133,11 @@ impl Tool for FindObjects {
                 model: None,
             };
             let answer = connection.wait(connection.client.run_workflow(&run))?;
-            answered(answer.map_err(Into::into).and_then(|answer| found(&answer)))
+            answered(
+                answer
+                    .map_err(Into::into)
+                    .and_then(|answer| read_objects(&answer)),
+            )
         };
         let key = format!("objects {digest} {class} {least:?}");
         let read = |kept: &Value| Vec::<FoundObject>::deserialize(kept).ok();
@@ -255,7 +259,7 @@ fn workflow(model: &str, class: &str, least: Option<f64>) -> Value {
 }
 
 /// The objects in an answer, their boxes in parts of the picture.
-fn found(result: &WorkflowRunResult) -> Result<Value, EmbeddingError> {
+fn read_objects(result: &WorkflowRunResult) -> Result<Value, EmbeddingError> {
     let unreadable = |why: &str| EmbeddingError::Away(format!("the runtime's answer has {why}"));
     if let Some(failed) = result.failed.first() {
         return Err(EmbeddingError::Away(failed.message.clone()));
@@ -375,7 +379,7 @@ mod tests {
                     "class": "person", "confidence": 0.91234}]}})],
             ..WorkflowRunResult::default()
         };
-        let kept = found(&answer).unwrap();
+        let kept = read_objects(&answer).unwrap();
         let expected = json!([{"class": "person", "confidence": 0.912,
             "bounds": [0.0, 0.0, 0.5, 1.0]}]);
         assert_eq!(kept, expected);
@@ -388,7 +392,8 @@ mod tests {
             json!({"results": [], "failed": []}),
             json!({"results": [{"found": {}}], "failed": []}),
         ] {
-            let error = answered(found(&serde_json::from_value(answer).unwrap())).unwrap_err();
+            let error =
+                answered(read_objects(&serde_json::from_value(answer).unwrap())).unwrap_err();
             assert!(matches!(error, ToolError::Transient(_)), "{error}");
         }
     }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use watchkeeper_trt::{Engine, Failure, Shim, TensorInfo, Values};
 
 use crate::network::{
-    Feed, Found, LoadError, Network, Numbers, Signature, Tensor, pick_inputs, pick_outputs,
+    Feed, FileInput, LoadError, Network, Numbers, Signature, Tensor, pick_inputs, pick_outputs,
 };
 
 /// Name of the back end.
@@ -48,7 +48,7 @@ impl TrtNetwork {
         }
         engine.allocate()?;
         let order =
-            pick_inputs(&signature.inputs, &found(&infos)).map_err(OpenFailure::Mismatch)?;
+            pick_inputs(&signature.inputs, &file_inputs(&infos)).map_err(OpenFailure::Mismatch)?;
         let inputs = order.iter().filter_map(|i| {
             let (index, _) = there.get(*i)?;
             Some((*index, shapes.get(*i)?.clone()))
@@ -176,8 +176,8 @@ impl OpenFailure {
     }
 }
 
-fn found(inputs: &[TensorInfo]) -> Vec<Found> {
-    let one = |info: &TensorInfo| Found {
+fn file_inputs(inputs: &[TensorInfo]) -> Vec<FileInput> {
+    let one = |info: &TensorInfo| FileInput {
         name: info.name.clone(),
         axes: Some(info.axes.clone()),
     };
@@ -193,7 +193,7 @@ pub(super) fn fixed_shapes(
     inputs: &[TensorInfo],
     signature: &Signature<'_>,
 ) -> Result<Vec<Vec<usize>>, String> {
-    let picked = pick_inputs(&signature.inputs, &found(inputs))?;
+    let picked = pick_inputs(&signature.inputs, &file_inputs(inputs))?;
     let mut shapes = vec![Vec::new(); inputs.len()];
     for (i, wanted) in picked.into_iter().zip(&signature.inputs) {
         let (Some(input), Some(shape)) = (inputs.get(i), shapes.get_mut(i)) else {

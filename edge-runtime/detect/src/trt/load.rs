@@ -35,7 +35,7 @@ impl TrtNetwork {
         settings: &TrtSettings,
         progress: &mut dyn FnMut(&BuildProgress) -> bool,
     ) -> Result<Self, LoadError> {
-        let place = Place::of(path, signature, settings)?;
+        let place = EngineLocation::of(path, signature, settings)?;
         if let Some(message) = place.cache.refusal(&place.key) {
             return Err(place.failed(message));
         }
@@ -59,7 +59,7 @@ impl TrtNetwork {
 }
 
 /// Location of the engine of a file.
-struct Place {
+struct EngineLocation {
     /// The file of the wanted precision.
     path: PathBuf,
     precision: Precision,
@@ -69,7 +69,7 @@ struct Place {
     key: String,
 }
 
-impl Place {
+impl EngineLocation {
     fn of(
         path: &Path,
         signature: &Signature<'_>,

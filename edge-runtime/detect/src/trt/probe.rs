@@ -87,7 +87,7 @@ pub fn availability(settings: &TrtSettings) -> Result<TrtFacts, String> {
 
 /// Result of the probe for a shim's file.
 #[derive(Debug)]
-struct Known {
+struct ProbeRecord {
     library: PathBuf,
     stamp: Option<FileStamp>,
     facts: Result<TrtFacts, String>,
@@ -112,7 +112,7 @@ impl ProbeError {
 
 /// Returns the facts of this machine, asked for once.
 pub(super) fn facts(library: &Path, settings: &TrtSettings) -> Result<TrtFacts, String> {
-    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+    static KNOWN: Mutex<Option<ProbeRecord>> = Mutex::new(None);
     let stamp = FileStamp::of(library).ok();
     let mut known = KNOWN.lock();
     if let Some(known) = known.as_ref()
@@ -135,7 +135,7 @@ pub(super) fn facts(library: &Path, settings: &TrtSettings) -> Result<TrtFacts, 
         Err(_) => Some(Instant::now()),
     };
     let facts = answer.map_err(|error| error.message);
-    *known = Some(Known {
+    *known = Some(ProbeRecord {
         library: library.to_owned(),
         stamp,
         facts: facts.clone(),

@@ -64,7 +64,7 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
                 }
                 Err(problem) => read.errors.push(
                     ConfigError::new(full, problem, origin)
-                        .found(shown(key.kind, value))
+                        .found(format_for_error(key.kind, value))
                         .allowed(keys::allowed(key.kind)),
                 ),
             },
@@ -112,7 +112,7 @@ fn deepest_origin(merged: &Merged, value: &Value) -> Origin {
 }
 
 /// Formats a value for an error.
-fn shown(kind: Kind, value: &Value) -> String {
+fn format_for_error(kind: Kind, value: &Value) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     match kind {
         Kind::Secret => "***".to_owned(),

@@ -182,7 +182,7 @@ const KEY_CHARS: usize = 16;
 /// looks like one with a digit, a sign, or capitals inside. Everything else stays unchanged, and
 /// hidden text is not changed again.
 #[must_use]
-pub fn said(text: &str) -> Option<String> {
+pub fn message(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut before = Before::Other;
     for part in text.split_inclusive(char::is_whitespace) {

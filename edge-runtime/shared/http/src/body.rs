@@ -113,7 +113,7 @@ pub fn read_named<T: DeserializeOwned>(mut value: Value, id: &str) -> Result<T, 
             Some(other) => {
                 let given = match other {
                     Value::String(text) => clip(&redact::uri(text)),
-                    other => shown(None, other),
+                    other => format_for_refusal(None, other),
                 };
                 let mut refusal = Refusal::invalid(format!(
                     "the body names {given:?} and the path {id:?}; they must be equal"
@@ -173,7 +173,7 @@ where
         let read = axum::extract::Query::from_request_parts(parts, state).await;
         let axum::extract::Query(query) = read.map_err(|rejection| {
             let text = rejection.body_text();
-            Refusal::invalid(redact::said(&text).unwrap_or(text))
+            Refusal::invalid(redact::message(&text).unwrap_or(text))
         })?;
         Ok(Self(query))
     }
@@ -260,7 +260,7 @@ fn explain(body: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
     if !field.is_empty() {
         refusal.0.field = Some(field);
     }
-    refusal.0.value = found.map(|value| shown(name, value));
+    refusal.0.value = found.map(|value| format_for_refusal(name, value));
     refusal.0.allowed = said
         .split_once("expected ")
         .map(|(_, expected)| quoted(expected))
@@ -288,7 +288,7 @@ fn quoted(text: &str) -> Vec<String> {
 }
 
 /// Formats what the field `name` holds for a refusal.
-fn shown(name: Option<&str>, value: &Value) -> String {
+fn format_for_refusal(name: Option<&str>, value: &Value) -> String {
     clip(&redact::json(name, value).to_string())
 }
 

@@ -225,9 +225,9 @@ pub(super) fn parse(id: &str) -> Result<Ulid, MediaError> {
         .ok()
         // Only our spelling: one picture has one id.
         .filter(|ulid| ulid.to_string() == id)
-        .ok_or_else(|| MediaError::NotFound { id: shown(id) })
+        .ok_or_else(|| MediaError::NotFound { id: short_id(id) })
 }
 
-pub(super) fn shown(id: &str) -> String {
+pub(super) fn short_id(id: &str) -> String {
     id.chars().take(40).collect()
 }

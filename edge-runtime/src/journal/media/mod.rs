@@ -42,7 +42,7 @@ use watchkeeper_store::durable;
 pub use self::error::MediaError;
 use self::error::io_at;
 pub use self::index::CONTENT_TYPE;
-use self::index::{Form, Index, MediaEntry, MediaIds, parse, shown};
+use self::index::{Form, Index, MediaEntry, MediaIds, parse, short_id};
 use super::RetentionRank;
 use super::chain::Hash;
 
@@ -238,10 +238,10 @@ impl MediaStore {
     fn entry(&self, id: &str) -> Result<MediaEntry, MediaError> {
         let ulid = parse(id)?;
         if self.names.lock().active.contains(&ulid) {
-            return Err(MediaError::NotYet { id: shown(id) });
+            return Err(MediaError::NotYet { id: short_id(id) });
         }
         let entry = self.index().find(ulid);
-        entry.ok_or_else(|| MediaError::NotFound { id: shown(id) })
+        entry.ok_or_else(|| MediaError::NotFound { id: short_id(id) })
     }
 
     /// The file of the picture or clip `id`.
@@ -255,7 +255,7 @@ impl MediaStore {
         if path.is_file() {
             Ok(path)
         } else {
-            Err(MediaError::NotFound { id: shown(id) })
+            Err(MediaError::NotFound { id: short_id(id) })
         }
     }
 
@@ -269,7 +269,7 @@ impl MediaStore {
         let path = self.path_of(&entry);
         let file = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (bytes, file) = file.map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => MediaError::NotFound { id: shown(id) },
+            io::ErrorKind::NotFound => MediaError::NotFound { id: short_id(id) },
             _ => MediaError::Io { path, source },
         })?;
         Ok(OpenedMedia {

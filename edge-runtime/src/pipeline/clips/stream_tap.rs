@@ -14,12 +14,12 @@ use crate::capture::packets::{Packet, PacketReader};
 pub(super) struct StreamTap {
     /// Without one, the reason.
     reader: Result<PacketReader, String>,
-    last: Option<Seen>,
+    last: Option<LastFrame>,
 }
 
 /// The last frame, in each of its times.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct LastFrame {
     source: Duration,
     pipeline: Duration,
     wall: Wall,
@@ -32,7 +32,7 @@ impl StreamTap {
 
     /// Learns the time `at` of the pipeline from a frame.
     pub(super) fn see(&mut self, frame: &Frame, at: Duration) {
-        self.last = Some(Seen {
+        self.last = Some(LastFrame {
             source: frame.pts,
             pipeline: at,
             wall: frame.wall,
@@ -75,7 +75,7 @@ impl StreamTap {
     }
 }
 
-fn convert(seen: Seen, packets: Vec<(Duration, Arc<Packet>)>) -> Vec<Arc<ClipFrame>> {
+fn convert(seen: LastFrame, packets: Vec<(Duration, Arc<Packet>)>) -> Vec<Arc<ClipFrame>> {
     let packets = packets.into_iter();
     let frames = packets.map(|(time, packet)| {
         let ahead = time.saturating_sub(seen.source);

@@ -65,7 +65,7 @@ struct Line {
 
 /// Content of the file at the start.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum FileContent {
     Nothing,
     Line(Line),
     Damaged,
@@ -96,12 +96,12 @@ impl UnstoredMark {
             None => std::fs::read(&mark.path),
         };
         let loss = match content.map(|bytes| parse(&bytes)) {
-            Ok(Found::Nothing) => None,
-            Ok(Found::Line(line)) => {
+            Ok(FileContent::Nothing) => None,
+            Ok(FileContent::Line(line)) => {
                 (mark.since, mark.earlier) = (Some(line.since), line.events);
                 Some(line.loss())
             }
-            Ok(Found::Damaged) => Some(mark.unknown_loss("it is damaged")),
+            Ok(FileContent::Damaged) => Some(mark.unknown_loss("it is damaged")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => Some(mark.unknown_loss(&format!(
                 "{error}; make it a file that this user may read and write, or delete it"
@@ -228,12 +228,12 @@ fn read_all(file: &File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn parse(bytes: &[u8]) -> Found {
+fn parse(bytes: &[u8]) -> FileContent {
     let text = bytes.trim_ascii();
     if text.is_empty() || text.iter().all(|byte| *byte == 0) {
-        return Found::Nothing;
+        return FileContent::Nothing;
     }
-    serde_json::from_slice(text).map_or(Found::Damaged, Found::Line)
+    serde_json::from_slice(text).map_or(FileContent::Damaged, FileContent::Line)
 }
 
 #[cfg(test)]
@@ -337,12 +337,12 @@ mod tests {
         ) {
             let line = Line { since: at(since), last: at(last), events, why };
             let text = serde_json::to_vec(&line).unwrap();
-            let Found::Line(found) = parse(&text) else { panic!("{line:?}") };
+            let FileContent::Line(found) = parse(&text) else { panic!("{line:?}") };
             prop_assert_eq!(found.loss().count, events);
             prop_assert_eq!(&found, &line);
             let latest = Line { last: at(i64::MAX), ..found };
             prop_assert_eq!(latest.loss().count, events);
-            if let Found::Line(line) = parse(&other) {
+            if let FileContent::Line(line) = parse(&other) {
                 line.loss();
             }
         }

@@ -27,7 +27,7 @@ pub(super) fn spec(
 /// as `rules[0].when`.
 pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
     #[derive(Deserialize)]
-    struct Given {
+    struct Wrapped {
         rules: Vec<RuleSpec>,
     }
     let given: Value = match given {
@@ -60,7 +60,7 @@ pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
         }
     }
     let read = body::read(json!({"rules": list}));
-    read.map(|Given { rules }| rules)
+    read.map(|Wrapped { rules }| rules)
         .map_err(|refusal| name_forms(&refusal.0.detail))
 }
 

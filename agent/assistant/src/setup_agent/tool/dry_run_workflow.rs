@@ -137,13 +137,13 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let seen = TrialStats::from_report(&report, &wanted.pipeline.workflow);
     let sentence = format!("tried on {camera} for {}", seen.sentence());
     let failures = seen.failure_sentences();
-    let mut told = describe(&report, &sentence);
-    told["draft"] = json!(chosen.name);
-    told["mind"] = json!(mind);
+    let mut answer = describe(&report, &sentence);
+    answer["draft"] = json!(chosen.name);
+    answer["mind"] = json!(mind);
     let mut long = slow_rules(&wanted.pipeline, seconds);
     long.extend(slow_steps(&wanted.pipeline.workflow, seconds));
-    explain_silence(&mut told, (&long, seconds), (&quiet, &here.now));
-    let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
+    explain_silence(&mut answer, (&long, seconds), (&quiet, &here.now));
+    let outcome = ToolOutcome::json(&answer).with_optional_fact(chosen.fact);
     Ok(outcome.with_fact(ToolFact::Tried {
         draft: chosen.name,
         sentence,
@@ -196,18 +196,18 @@ fn running<'h>(
 /// Adds what could have no result in the trial: rules and steps too slow for its seconds, and rules
 /// that are quiet now.
 fn explain_silence(
-    told: &mut Value,
+    answer: &mut Value,
     (long, seconds): (&[String], f64),
     (quiet, now): (&[String], &Zoned),
 ) {
     if !long.is_empty() {
-        told["too_short_for"] = json!({
+        answer["too_short_for"] = json!({
             "names": long, "why": format!("these rules and steps take longer than the {} s of \
                 this trial, so the lack of an event or a value proves nothing", seconds),
         });
     }
     if !quiet.is_empty() {
-        told["quiet_now"] = json!({
+        answer["quiet_now"] = json!({
             "rules": quiet,
             "why": format!("their schedule keeps them quiet at this hour ({} local time), so the \
                 lack of an event proves nothing; to see their events, try them without \
@@ -256,7 +256,7 @@ async fn replay(
         .take(MAX_EVENTS)
         .map(past_event)
         .collect();
-    let told = json!({
+    let answer = json!({
         "about_this": FROM_OUTSIDE, "summary": sentence, "draft": chosen.name,
         "rules": report.rules, "lines": report.results.lines,
         "latest_events": events, "covered_s": report.covered_s, "limits": report.limits,
@@ -267,7 +267,7 @@ async fn replay(
         Some(strip) => given.context.show(strip).await?.part,
         None => None,
     };
-    let outcome = ToolOutcome::json(&told)
+    let outcome = ToolOutcome::json(&answer)
         .with_picture(picture)
         .with_optional_fact(chosen.fact);
     Ok(outcome.with_fact(ToolFact::Tried {

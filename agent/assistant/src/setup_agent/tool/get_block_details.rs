@@ -34,7 +34,7 @@ async fn details(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let block = given.context.client.block(&arguments.r#type).await;
     let block = block.map_err(|e| name_tools(&e.in_full()))?;
-    let mut told = json!({
+    let mut answer = json!({
         "type": block.summary.r#type, "summary": block.summary.summary,
         "selector": "where a property lists kinds under `selector`, \"$inputs.NAME\" or \
             \"$steps.NAME.OUTPUT\" of one of them fits; only the former where it says so",
@@ -44,16 +44,16 @@ async fn details(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let models = models_of_block(&block.summary.r#type);
     if !models.is_empty() {
         let here = given.context.snapshot().await?;
-        told["model"] = Value::from(match BlockModel::find(&models, &here) {
+        answer["model"] = Value::from(match BlockModel::find(&models, &here) {
             BlockModel::Here(model) => format!("{model} is on this box"),
             BlockModel::Absent(why) => format!("it can't run here: {why}"),
         });
     }
     let schema = block.schema.to_string();
     if OPERATION_MARKS.iter().any(|what| schema.contains(what)) {
-        told["operations"] = describe_operations();
+        answer["operations"] = describe_operations();
     }
-    Ok(ToolOutcome::json(&told))
+    Ok(ToolOutcome::json(&answer))
 }
 
 /// Texts in the schema of a property that takes operations or conditions.

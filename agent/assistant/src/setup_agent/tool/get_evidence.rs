@@ -50,16 +50,16 @@ async fn evidence(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let first = first.ok_or_else(unknown)?;
     let later: Vec<_> = records.filter(|event| event.id == first.id).collect();
     let last = later.last().unwrap_or(&first);
-    let mut told = json!({
+    let mut result = json!({
         "about_this": FROM_OUTSIDE, "number": number, "camera": first.source,
         "pipeline": first.pipeline, "decision": last.decision, "evidence": links(last),
         "said": later.iter().filter_map(|event| event.assessment.as_ref()).collect::<Vec<_>>(),
     });
     if let EventBody::Rule(rule) = &first.body {
-        told["rule"] = json!(rule.rule);
-        told["class"] = json!(rule.label);
-        told["reason"] = json!(rule.reason);
-        told["read"] = json!(rule.readings);
+        result["rule"] = json!(rule.rule);
+        result["class"] = json!(rule.label);
+        result["reason"] = json!(rule.reason);
+        result["read"] = json!(rule.readings);
     }
     let mut picture = None;
     if let Some(media) = first.media.first()
@@ -67,7 +67,7 @@ async fn evidence(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     {
         picture = given.context.show(file).await?.part;
     }
-    Ok(ToolOutcome::json(&told).with_picture(picture))
+    Ok(ToolOutcome::json(&result).with_picture(picture))
 }
 
 /// The links of an event, without their times.

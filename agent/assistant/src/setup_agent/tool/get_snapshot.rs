@@ -63,11 +63,11 @@ async fn snapshot(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         .await
         .map_err(|e| e.in_full())?;
     let (across, down) = shown.scale;
-    let told = json!({
+    let answer = json!({
         "about_this": FROM_OUTSIDE,
         "camera": camera, "camera_px": source.size,
         "multiply_x_by": across, "multiply_y_by": down,
         "picture": if shown.part.is_some() { "above" } else { "this model takes no pictures" },
     });
-    Ok(ToolOutcome::json(&told).with_picture(shown.part))
+    Ok(ToolOutcome::json(&answer).with_picture(shown.part))
 }

@@ -114,8 +114,8 @@ async fn infer(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         let shown = context
             .show(context.attachment(&arguments.picture)?)
             .await?;
-        let told = json!({"about_this": FROM_OUTSIDE, "picture": arguments.picture});
-        return Ok(ToolOutcome::json(&told).with_picture(shown.part));
+        let answer = json!({"about_this": FROM_OUTSIDE, "picture": arguments.picture});
+        return Ok(ToolOutcome::json(&answer).with_picture(shown.part));
     }
     let here = context.snapshot().await?;
     let model = find_model(&arguments.model_id, arguments.task, &here)?;
@@ -225,12 +225,12 @@ async fn detect(
         .look(&preview(&definition, &compiled), &file)
         .await?;
     let shown = context.show(looked.picture.unwrap_or(file)).await?;
-    let told = json!({
+    let answer = json!({
         "about_this": FROM_OUTSIDE,
         "model_id": model.name, "found": looked.seen.len(),
         "detections": list_detections(&looked.seen), "failed": looked.failed,
     });
-    Ok(ToolOutcome::json(&told).with_picture(shown.part))
+    Ok(ToolOutcome::json(&answer).with_picture(shown.part))
 }
 
 /// Runs one step on the picture and returns its outputs.
@@ -244,10 +244,10 @@ async fn ask(
     let shown = context.show(file).await?;
     let row = ran.results.into_iter().next().unwrap_or_default();
     let failed: Vec<&str> = ran.failed.iter().map(|f| f.message.as_str()).collect();
-    let told = json!({
+    let answer = json!({
         "about_this": FROM_OUTSIDE, "model_id": model.name, "outputs": row, "failed": failed,
     });
-    Ok(ToolOutcome::json(&told).with_picture(shown.part))
+    Ok(ToolOutcome::json(&answer).with_picture(shown.part))
 }
 
 /// A step with a model, and those of its outputs that are of interest.

@@ -117,8 +117,8 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         )
     };
     notes.remember(entry).await?;
-    let told: Value = json!({"kept": sentence});
-    Ok(ToolOutcome::json(&told))
+    let reply: Value = json!({"kept": sentence});
+    Ok(ToolOutcome::json(&reply))
 }
 
 /// A span of hours of a day; `to` is exclusive.

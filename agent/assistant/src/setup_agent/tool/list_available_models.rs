@@ -82,22 +82,22 @@ mod tests {
 
     #[test]
     fn absent_models_without_address_are_told_once() {
-        let told = to_json(&Zoo::builtin().list());
+        let result = to_json(&Zoo::builtin().list());
         let names = |list: &Value| -> Vec<String> {
             let all = list.as_array().into_iter().flatten();
             all.map(|m| m["model_id"].as_str().unwrap_or_default().to_owned())
                 .collect()
         };
-        let listed = names(&told["models"]);
+        let listed = names(&result["models"]);
         assert_eq!(listed.first().map(String::as_str), Some("motion"));
         assert!(listed.contains(&"yolox-nano".to_owned()), "{listed:?}");
-        let others = names(&told["not_here_and_not_published"]["models"]);
+        let others = names(&result["not_here_and_not_published"]["models"]);
         assert!(others.contains(&"yolov8n".to_owned()), "{others:?}");
-        assert_eq!(told.to_string().matches("no address").count(), 1);
-        let all = told["models"].as_array().into_iter().flatten();
+        assert_eq!(result.to_string().matches("no address").count(), 1);
+        let all = result["models"].as_array().into_iter().flatten();
         let known: Vec<&Value> = all.map(|model| &model["classes"]).collect();
         assert_eq!(
-            told.to_string().matches("toothbrush").count(),
+            result.to_string().matches("toothbrush").count(),
             1,
             "{known:?}"
         );

@@ -38,19 +38,19 @@ pub(super) fn to_json(here: &SystemSnapshot, max: usize) -> Vec<Value> {
             .filter(|p| p.spec.source == source.spec.id)
             .map(|p| p.spec.id.as_str())
             .collect();
-        let mut told = json!({
+        let mut answer = json!({
             "camera": source.spec.id, "name": source.spec.name, "kind": kind(&source.spec.uri),
             "state": state.get("state"),
             "size_px": source.size, "pipelines": on_it,
         });
         if let Some(mask) = &source.privacy {
             // Its black or blurred parts are not a defect, and nothing can be watched there.
-            told["privacy_mask"] = json!(mask);
+            answer["privacy_mask"] = json!(mask);
         }
         if let SourceState::Live { blind: Some(how) } = &source.state {
-            told["shows_nothing"] = json!(how);
+            answer["shows_nothing"] = json!(how);
         }
-        told
+        answer
     };
     here.sources.iter().take(max).map(one).collect()
 }
@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn address_shows_only_its_kind_or_file_name() {
-        for (uri, told) in [
+        for (uri, answer) in [
             ("rtsp://admin:pw@10.0.0.7/live", "rtsp"),
             ("/home/ann/secret/dock.mp4", "recording dock.mp4"),
             ("/dev/video0", "a camera at this box"),
         ] {
-            assert_eq!(kind(uri), told);
+            assert_eq!(kind(uri), answer);
         }
     }
 }

@@ -160,14 +160,14 @@ mod tests {
     #[test]
     fn clock_has_zone_and_next_change() {
         let now: jiff::civil::DateTime = "2026-10-20T12:00".parse().unwrap();
-        let told = |zone: TimeZone| clock(&now.to_zoned(zone).unwrap());
-        let berlin = told(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap());
+        let answer = |zone: TimeZone| clock(&now.to_zoned(zone).unwrap());
+        let berlin = answer(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap());
         assert_eq!(berlin["local"], "2026-10-20 12:00 Tuesday +02:00");
         assert_eq!(
             berlin["next_change"],
             "clocks are changed at 2026-10-25 02:00 +01:00"
         );
-        let utc = told(TimeZone::UTC);
+        let utc = answer(TimeZone::UTC);
         assert_eq!(
             (&utc["zone"], &utc["next_change"]),
             (&json!("UTC"), &Value::Null)
@@ -176,19 +176,19 @@ mod tests {
 
     #[test]
     fn default_gates_and_second_opinion_are_told() {
-        let told = rule_defaults(false);
-        assert_eq!(told["default_gates"]["act"], 0.9);
-        assert_eq!(told["default_below_gates"], "discard");
-        let opinion = |told: &Value| told["second_opinion"].to_string();
-        assert!(opinion(&told).contains("not configured"), "{told}");
+        let answer = rule_defaults(false);
+        assert_eq!(answer["default_gates"]["act"], 0.9);
+        assert_eq!(answer["default_below_gates"], "discard");
+        let opinion = |answer: &Value| answer["second_opinion"].to_string();
+        assert!(opinion(&answer).contains("not configured"), "{answer}");
         assert!(opinion(&rule_defaults(true)).starts_with("\"configured"));
     }
 
     #[test]
     fn user_picture_comes_with_how_to_see_it() {
         assert_eq!(pictures(&[]), json!([]));
-        let told = pictures(&["attach.jpg"]);
-        assert_eq!(told["names"], json!(["attach.jpg"]));
-        assert!(told["to_see_one"].to_string().contains("infer_image"));
+        let answer = pictures(&["attach.jpg"]);
+        assert_eq!(answer["names"], json!(["attach.jpg"]));
+        assert!(answer["to_see_one"].to_string().contains("infer_image"));
     }
 }

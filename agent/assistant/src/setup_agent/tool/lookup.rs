@@ -49,6 +49,6 @@ async fn look_up(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let lookups = given.context.lookups.as_ref();
     let lookups = lookups.ok_or("no agent is reached here, so there are no look-ups")?;
     let answer = lookups.look_up(name.clone(), value.clone()).await?;
-    let told = json!({"about_this": UNTRUSTED, "name": name, "value": value, "answer": answer});
-    Ok(ToolOutcome::json(&told))
+    let reply = json!({"about_this": UNTRUSTED, "name": name, "value": value, "answer": answer});
+    Ok(ToolOutcome::json(&reply))
 }

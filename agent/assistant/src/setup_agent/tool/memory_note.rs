@@ -58,9 +58,9 @@ fn lesson_words(tool: String, said: &str) -> Result<ToolOutcome, String> {
     if said.is_empty() {
         return Err("words is empty; say in it why the call failed and what worked".to_owned());
     }
-    let told = "kept beside the lesson of this request, if a call of that tool failed and a later \
+    let result = "kept beside the lesson of this request, if a call of that tool failed and a later \
         one worked";
-    Ok(ToolOutcome::text(told).with_fact(ToolFact::LessonWords { tool, said }))
+    Ok(ToolOutcome::text(result).with_fact(ToolFact::LessonWords { tool, said }))
 }
 
 /// Kind, author and words of a note. Of a preference the words are the user's whole message: a part

@@ -187,16 +187,16 @@ mod tests {
         let zone = jiff::tz::TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let now: jiff::civil::DateTime = "2026-10-24T20:00".parse().unwrap();
         let now = now.to_zoned(zone).unwrap();
-        let told = |written: &str| {
+        let answer = |written: &str| {
             let until = end_of_pause(written, &now).unwrap();
             describe_action(Action::Pause, Some(until), &now)
         };
         // The clocks change in between.
         let eight = "pauses until 2026-10-25 08:00 local time (+01:00)";
-        assert_eq!(told("2026-10-25T08:00"), eight);
-        assert_eq!(told("2026-10-25 08:00:00"), eight);
-        assert_eq!(told("2026-10-25T08:00:00+01:00"), eight);
-        assert_eq!(told("2026-10-25T07:00:00Z"), eight);
+        assert_eq!(answer("2026-10-25T08:00"), eight);
+        assert_eq!(answer("2026-10-25 08:00:00"), eight);
+        assert_eq!(answer("2026-10-25T08:00:00+01:00"), eight);
+        assert_eq!(answer("2026-10-25T07:00:00Z"), eight);
         let wrong = end_of_pause("tomorrow", &now).unwrap_err();
         assert!(wrong.contains("local time of the box"), "{wrong}");
         let past = end_of_pause("2026-10-24T19:00", &now).unwrap_err();

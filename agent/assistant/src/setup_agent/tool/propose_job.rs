@@ -49,7 +49,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         .iter()
         .map(|step| step.call.tool.as_str())
         .collect();
-    let told = json!({"waits_for_the_yes_of_the_user": request, "steps": steps});
+    let result = json!({"waits_for_the_yes_of_the_user": request, "steps": steps});
     let action = ProposedAction::Job { request };
-    Ok(ToolOutcome::json(&told).with_fact(ToolFact::Action { action }))
+    Ok(ToolOutcome::json(&result).with_fact(ToolFact::Action { action }))
 }

@@ -151,13 +151,13 @@ fn describe(answer: Answer) -> Value {
         }
         one
     });
-    let mut told = json!({
+    let mut reply = json!({
         "about_this": about, "matched": found.matched, "entries": shown.collect::<Vec<_>>(),
     });
     if let Some(next) = found.next {
-        told["next"] = json!(next);
+        reply["next"] = json!(next);
     }
-    told
+    reply
 }
 
 #[cfg(test)]
@@ -176,16 +176,16 @@ mod tests {
             "entries": vec![entry; 30], "matched": 40, "next": "yard/a.jpg",
             "likeness": vec![0.987_654; 30],
         });
-        let told = describe(Answer::Matches(serde_json::from_value(matches).unwrap()));
-        assert_eq!(told["entries"].as_array().map(Vec::len), Some(MAX_ENTRIES));
-        let first = &told["entries"][0];
+        let reply = describe(Answer::Matches(serde_json::from_value(matches).unwrap()));
+        assert_eq!(reply["entries"].as_array().map(Vec::len), Some(MAX_ENTRIES));
+        let first = &reply["entries"][0];
         assert_eq!(
             (&first["class"], &first["protected"]),
             (&json!("car"), &json!(true))
         );
-        assert!(!told.to_string().contains("00ff"));
+        assert!(!reply.to_string().contains("00ff"));
         assert_eq!(first["likeness"], json!(0.99));
-        assert_eq!(told["next"], json!("yard/a.jpg"));
+        assert_eq!(reply["next"], json!("yard/a.jpg"));
     }
 
     #[test]

@@ -35,19 +35,19 @@ async fn retrieve(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let archive = given.context.archive.as_ref();
     let archive = archive.ok_or("no archive is reached here")?;
     let found = archive.retrieve(name.clone(), false).await?;
-    let mut told = json!({
+    let mut result = json!({
         "about_this": FROM_OUTSIDE, "name": name, "type": found.content_type,
         "bytes": found.bytes, "from": found.tier,
     });
     let Some(content) = found.content else {
-        return Ok(ToolOutcome::json(&told));
+        return Ok(ToolOutcome::json(&result));
     };
     if found.content_type.starts_with("image/") {
         let shown = given.context.show(content).await?;
-        return Ok(ToolOutcome::json(&told).with_picture(shown.part));
+        return Ok(ToolOutcome::json(&result).with_picture(shown.part));
     }
     if let Ok(text) = std::str::from_utf8(&content) {
-        told["content"] = text.chars().take(MAX_CHARS).collect::<String>().into();
+        result["content"] = text.chars().take(MAX_CHARS).collect::<String>().into();
     }
-    Ok(ToolOutcome::json(&told))
+    Ok(ToolOutcome::json(&result))
 }

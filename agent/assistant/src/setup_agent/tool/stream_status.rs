@@ -62,7 +62,7 @@ async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         .take(MAX_OUTPUTS)
         .map(|(name, value)| (name.clone(), shorten(value)))
         .collect();
-    let mut told = json!({
+    let mut answer = json!({
         "pipeline": id, "camera": status.spec.source, "state": status.state,
         "detector": status.detector,
         "note": status.note,
@@ -73,21 +73,21 @@ async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "rules": status.spec.rules,
     });
     if let Some(seconds) = status.spec.stop_after_s {
-        told["stop_after_s"] = seconds.into();
-        told["left_s"] = status.results.left_s.map(f64::round).into();
+        answer["stop_after_s"] = seconds.into();
+        answer["left_s"] = status.results.left_s.map(f64::round).into();
     }
     if arguments.past_hours > 0.0 {
-        told["past"] = past_results(given, &status.spec, arguments.past_hours).await?;
+        answer["past"] = past_results(given, &status.spec, arguments.past_hours).await?;
     }
     if arguments.definition {
         // Secrets in the specification are only for the runtime.
         let mut spec = redact::spec(&status.spec);
-        told["workflow"] = spec["workflow"].take();
+        answer["workflow"] = spec["workflow"].take();
         if !status.spec.parameters.is_empty() {
-            told["parameters"] = spec["parameters"].take();
+            answer["parameters"] = spec["parameters"].take();
         }
     }
-    Ok(ToolOutcome::json(&told))
+    Ok(ToolOutcome::json(&answer))
 }
 
 /// The results of a pipeline in the last hours: its detections, replayed with its present rules.
@@ -166,13 +166,13 @@ mod tests {
             by_hour: [(0, 1), (3_600_000, 2)].into(),
             ..RuleBacktest::default()
         };
-        let told = past_to_json(&BacktestReport {
+        let answer = past_to_json(&BacktestReport {
             covered_s: 7_100.4,
             rules: vec![rule],
             ..BacktestReport::default()
         });
-        assert_eq!(told["covered_s"], 7_100.0);
-        let rule = &told["rules"][0];
+        assert_eq!(answer["covered_s"], 7_100.0);
+        let rule = &answer["rules"][0];
         assert_eq!(
             (&rule["events"], &rule["by_class"]["car"]),
             (&json!(3), &json!(3))

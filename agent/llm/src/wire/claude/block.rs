@@ -147,7 +147,7 @@ impl OpenBlock {
 }
 
 #[derive(Deserialize)]
-struct Known<'b> {
+struct KnownBlock<'b> {
     r#type: String,
     text: Option<String>,
     thinking: Option<String>,
@@ -162,7 +162,7 @@ struct Known<'b> {
 /// # Errors
 /// One phrase, when a block of a known kind lacks a field.
 pub(super) fn to_part(block: &RawJson) -> Result<Option<AssistantPart>, String> {
-    let known: Known<'_> = block.parse().map_err(|e| e.to_string())?;
+    let known: KnownBlock<'_> = block.parse().map_err(|e| e.to_string())?;
     Ok(match known.r#type.as_str() {
         "text" => Some(AssistantPart::Text(
             known.text.ok_or("a text without text")?,

@@ -41,12 +41,12 @@ struct Body<'a> {
 #[serde(untagged)]
 enum Item<'a> {
     Exact(&'a RawValue),
-    Made(Made<'a>),
+    Encoded(InputItem<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Made<'a> {
+enum InputItem<'a> {
     Message {
         role: &'static str,
         content: Vec<Part<'a>>,
@@ -177,7 +177,7 @@ fn tools<'a>(model: &Model, conversation: &'a Conversation) -> Vec<ToolBody<'a>>
 
 fn items(turn: &Turn) -> Vec<Item<'_>> {
     match turn {
-        Turn::User(said) => vec![Item::Made(Made::Message {
+        Turn::User(said) => vec![Item::Encoded(InputItem::Message {
             role: "user",
             content: parts(said),
         })],
@@ -188,7 +188,7 @@ fn items(turn: &Turn) -> Vec<Item<'_>> {
                 if result.is_error {
                     output.insert(0, Part::InputText { text: "ERROR" });
                 }
-                Item::Made(Made::FunctionCallOutput {
+                Item::Encoded(InputItem::FunctionCallOutput {
                     call_id: &result.call,
                     output,
                 })
@@ -210,18 +210,18 @@ fn assistant(turn: &AssistantTurn) -> Vec<Item<'_>> {
     let parts = turn.parts.iter();
     parts
         .filter_map(|part| match part {
-            AssistantPart::Text(text) => Some(Made::Message {
+            AssistantPart::Text(text) => Some(InputItem::Message {
                 role: "assistant",
                 content: vec![Part::OutputText { text }],
             }),
-            AssistantPart::Call(call) => Some(Made::FunctionCall {
+            AssistantPart::Call(call) => Some(InputItem::FunctionCall {
                 call_id: &call.id,
                 name: &call.name,
                 arguments: call.arguments.text(),
             }),
             AssistantPart::Thinking(_) => None,
         })
-        .map(Item::Made)
+        .map(Item::Encoded)
         .collect()
 }
 

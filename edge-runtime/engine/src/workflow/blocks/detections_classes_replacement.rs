@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 /// A class with its id and score.
-struct Found {
+struct TopClass {
     class: Arc<str>,
     id: i64,
     confidence: f64,
@@ -64,7 +64,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     };
     for (i, d) in all.boxes.iter().enumerate() {
         let class = result_of(i, d).and_then(top_class).or_else(|| {
-            fallback.as_ref().map(|class| Found {
+            fallback.as_ref().map(|class| TopClass {
                 class: Arc::clone(class),
                 id: fallback_id,
                 confidence: 0.0,
@@ -82,9 +82,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 }
 
 /// Returns the best class of a classification, or a text.
-fn top_class(value: &Value) -> Option<Found> {
+fn top_class(value: &Value) -> Option<TopClass> {
     match value {
-        Value::Text(class) => Some(Found {
+        Value::Text(class) => Some(TopClass {
             class: Arc::clone(class),
             id: 0,
             confidence: 1.0,
@@ -107,9 +107,9 @@ fn top_class(value: &Value) -> Option<Found> {
 
 type Row = BTreeMap<Arc<str>, Value>;
 
-fn best<'a>(rows: impl Iterator<Item = (&'a str, &'a Row)>) -> Option<Found> {
+fn best<'a>(rows: impl Iterator<Item = (&'a str, &'a Row)>) -> Option<TopClass> {
     rows.filter_map(|(class, row)| {
-        Some(Found {
+        Some(TopClass {
             class: Arc::from(class),
             id: row.get("class_id").and_then(Value::as_i64).unwrap_or(0),
             confidence: row.get("confidence")?.as_f64()?,

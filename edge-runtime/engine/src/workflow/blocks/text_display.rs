@@ -91,13 +91,13 @@ fn draw(call: &mut Call<'_>, text: &Template) -> Result<(), String> {
         radius: call.number(arg!("border_radius"))?,
     };
     let align = call.choice(arg!("text_align"), &ALIGNMENTS)?;
-    let place = Place::read(call)?;
+    let place = TextPosition::read(call)?;
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         let lines: Vec<&str> = words.lines().collect();
         let [width, height] = text.measure(&lines);
         let (x, y) = match place {
-            Place::At(x, y) => (x, y),
-            Place::Beside([x, y], [dx, dy]) => (
+            TextPosition::At(x, y) => (x, y),
+            TextPosition::Beside([x, y], [dx, dy]) => (
                 (canvas.width() - width) * x + dx,
                 (canvas.height() - height) * y + dy,
             ),
@@ -108,13 +108,13 @@ fn draw(call: &mut Call<'_>, text: &Template) -> Result<(), String> {
 
 /// Position of the upper left corner of the text.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum TextPosition {
     At(f64, f64),
     /// Shares of the free space, and offset in pixels.
     Beside([f64; 2], [f64; 2]),
 }
 
-impl Place {
+impl TextPosition {
     fn read(call: &Call<'_>) -> Result<Self, String> {
         if call.text(arg!("position_mode"))? == "absolute" {
             Ok(Self::At(

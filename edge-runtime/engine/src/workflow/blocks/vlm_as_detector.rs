@@ -150,7 +150,7 @@ struct Read {
 }
 
 /// A parsed box: corners in pixels, class, id of the class, score.
-struct Found {
+struct ParsedBox {
     corners: [f64; 4],
     class: String,
     class_id: i64,
@@ -196,7 +196,7 @@ const BOXES: [&str; 2] = ["box_2d", "bbox_2d"];
 
 impl Read {
     /// Parses the boxes; `None` if anything does not fit the notation.
-    fn read(&self, said: &Json, size: [u32; 2], classes: &[String]) -> Option<Vec<Found>> {
+    fn read(&self, said: &Json, size: [u32; 2], classes: &[String]) -> Option<Vec<ParsedBox>> {
         if self.notation == Notation::Florence {
             return florence(said, &self.task, classes);
         }
@@ -226,7 +226,7 @@ impl Read {
                     .get("confidence")
                     .map_or(Some(1.0), llm_json::confidence)?,
             };
-            found.push(Found {
+            found.push(ParsedBox {
                 corners: corners.map(f64::round_ties_even),
                 class,
                 class_id: place.and_then(|i| i64::try_from(i).ok()).unwrap_or(-1),
@@ -348,7 +348,7 @@ impl Upload {
 }
 
 /// Parses Florence's answer: boxes in pixels and their labels.
-fn florence(said: &Json, task: &str, classes: &[String]) -> Option<Vec<Found>> {
+fn florence(said: &Json, task: &str, classes: &[String]) -> Option<Vec<ParsedBox>> {
     let (boxes, labels) = match task {
         "ocr-with-text-detection" => ("quad_boxes", "labels"),
         "open-vocabulary-object-detection" => ("bboxes", "bboxes_labels"),
@@ -387,7 +387,7 @@ fn florence(said: &Json, task: &str, classes: &[String]) -> Option<Vec<Found>> {
             }
             _ => 0,
         };
-        found.push(Found {
+        found.push(ParsedBox {
             corners,
             class: class.to_owned(),
             class_id,

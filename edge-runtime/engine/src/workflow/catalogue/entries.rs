@@ -14,7 +14,7 @@ use crate::workflow::block_api::shape::Shape;
 use crate::workflow::blocks;
 use crate::workflow::language::subworkflow::INNER;
 use crate::workflow::language::types;
-use crate::workflow::language::types::Known;
+use crate::workflow::language::types::LanguageType;
 
 /// All blocks, in the order of the families.
 pub fn catalogue() -> Vec<BlockSummary> {
@@ -113,7 +113,7 @@ pub fn unsupported_families() -> Vec<UnsupportedFamily> {
 /// Returns why a type of the language is not supported; a type without version means its family.
 pub fn why_unsupported(r#type: &str) -> Option<UnsupportedFamily> {
     let known = types::find(r#type).or_else(|| {
-        let of_family = |known: &&Known| types::family(known.name) == r#type;
+        let of_family = |known: &&LanguageType| types::family(known.name) == r#type;
         types::all().iter().find(of_family)
     })?;
     let elsewhere = types::elsewhere(known)?;
@@ -163,8 +163,8 @@ pub fn families() -> BTreeMap<&'static str, FamilyState> {
 
 /// Types without a block yet.
 pub fn missing() -> Vec<&'static str> {
-    let is_known = |k: &Known| blocks::find(k.name).is_some() || k.name == INNER;
-    let is_missing = |k: &&Known| types::elsewhere(k).is_none() && !is_known(k);
+    let is_known = |k: &LanguageType| blocks::find(k.name).is_some() || k.name == INNER;
+    let is_missing = |k: &&LanguageType| types::elsewhere(k).is_none() && !is_known(k);
     types::all()
         .iter()
         .filter(is_missing)

@@ -26,7 +26,7 @@ pub(crate) enum Class {
 
 /// A block type of the language.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct LanguageType {
     pub(crate) name: &'static str,
     pub(crate) class: Class,
     /// First engine version with the type, below 2.0.
@@ -35,7 +35,7 @@ pub(crate) struct Known {
 }
 
 struct Table {
-    types: Vec<Known>,
+    types: Vec<LanguageType>,
     by_name: BTreeMap<&'static str, usize>,
 }
 
@@ -72,7 +72,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         for one in std::iter::once(&name).chain(&aliases) {
             table.by_name.insert(one, index);
         }
-        table.types.push(Known {
+        table.types.push(LanguageType {
             name,
             class,
             since,
@@ -83,12 +83,12 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// All block types, in the order of the table.
-pub(crate) fn all() -> &'static [Known] {
+pub(crate) fn all() -> &'static [LanguageType] {
     &TABLE.types
 }
 
 /// Returns the block type with this name or alias, if this engine's version has it.
-pub(crate) fn find(name: &str) -> Option<&'static Known> {
+pub(crate) fn find(name: &str) -> Option<&'static LanguageType> {
     let table = &*TABLE;
     let known = table.types.get(*table.by_name.get(name)?)?;
     (known.since <= ENGINE_VERSION).then_some(known)
@@ -135,7 +135,7 @@ pub(crate) fn family(name: &str) -> &str {
 }
 
 /// Returns why a type is not supported; `None` if it is.
-pub(crate) fn elsewhere(known: &Known) -> Option<UnsupportedBlock> {
+pub(crate) fn elsewhere(known: &LanguageType) -> Option<UnsupportedBlock> {
     let of_class = |reason| UnsupportedBlock {
         reason,
         nearest: None,

@@ -57,7 +57,7 @@ fn fill(
                 if open > 0 {
                     return Err("a { has no }; write {{ for one".to_owned());
                 }
-                out.push_str(&one(&field, value, depth)?);
+                out.push_str(&format_field(&field, value, depth)?);
             }
             c => out.push(c),
         }
@@ -69,7 +69,11 @@ fn fill(
 }
 
 /// Formats one field, given without braces.
-fn one(field: &str, value: &dyn Fn(&str) -> Option<Value>, depth: u8) -> Result<String, String> {
+fn format_field(
+    field: &str,
+    value: &dyn Fn(&str) -> Option<Value>,
+    depth: u8,
+) -> Result<String, String> {
     let (head, spec) = field.split_once(':').unwrap_or((field, ""));
     let (name, conversion) = match head.split_once('!') {
         Some((name, conversion)) => (name, Some(conversion)),

@@ -155,8 +155,8 @@ fn user_text_loses_only_logins_and_keys() {
         ),
         ("pin=9876", "pin=***"),
     ] {
-        assert_eq!(said(words).as_deref(), Some(shown), "{words}");
-        assert_eq!(said(shown), None, "{shown} is changed again");
+        assert_eq!(message(words).as_deref(), Some(shown), "{words}");
+        assert_eq!(message(shown), None, "{shown} is changed again");
     }
     for words in [
         "",
@@ -173,7 +173,7 @@ fn user_text_loses_only_logins_and_keys() {
         "a key appears on the desk\n\tand stays",
         "call it sk-gate and eyJ",
     ] {
-        assert_eq!(said(words), None, "{words}");
+        assert_eq!(message(words), None, "{words}");
     }
 }
 
@@ -194,9 +194,9 @@ proptest! {
         };
         let secret = if form == 5 { secret.replace('#', "") } else { secret };
         let words = format!("{before} {written} {after}");
-        let hidden = said(&words).unwrap_or(words);
+        let hidden = message(&words).unwrap_or(words);
         prop_assert!(!hidden.contains(&secret), "{hidden}");
         // Applied twice, it changes nothing more.
-        prop_assert_eq!(said(&hidden), None);
+        prop_assert_eq!(message(&hidden), None);
     }
 }

@@ -19,7 +19,7 @@ const MAX_RECORDS: usize = 64;
 
 /// Contents of a file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct RecordFile {
     /// Further identity of the measurement.
     stamp: String,
     #[serde(flatten)]
@@ -49,7 +49,7 @@ impl Records {
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<Measurement> {
-        Some(self.0.read::<Kept>(key).ok()?.measured)
+        Some(self.0.read::<RecordFile>(key).ok()?.measured)
     }
 
     /// Returns the measurement of a network that is opened, and makes it the listed one of its
@@ -64,7 +64,7 @@ impl Records {
 
     pub(super) fn put(&self, key: &Key, stamp: &str, measured: Measurement) {
         let stamp = stamp.to_owned();
-        if let Err(error) = self.0.write(key, &Kept { stamp, measured }) {
+        if let Err(error) = self.0.write(key, &RecordFile { stamp, measured }) {
             let path = self.0.path(key);
             tracing::warn!(path = %path.display(), %error, "the measurement can't be stored");
         }
@@ -72,7 +72,7 @@ impl Records {
 
     /// Keeps whether ONNX Runtime may serve a measured network from the start.
     pub(super) fn set_agreement(&self, key: &Key, has_ort_agreed: bool) {
-        if let Ok(mut kept) = self.0.read::<Kept>(key)
+        if let Ok(mut kept) = self.0.read::<RecordFile>(key)
             && kept.measured.has_ort_agreed != has_ort_agreed
         {
             kept.measured.has_ort_agreed = has_ort_agreed;
@@ -83,7 +83,7 @@ impl Records {
     /// Lists the measurements under `stamp`, by model. Of a model whose file was replaced, only the
     /// one that was measured or applied last counts.
     pub(super) fn list(&self, stamp: &str) -> Vec<MeasuredModel> {
-        let kept = self.0.read_all::<Kept>();
+        let kept = self.0.read_all::<RecordFile>();
         let kept = kept.filter(|kept| kept.stamp == stamp);
         let mut measured: Vec<_> = kept.map(|kept| kept.measured.model).collect();
         measured.sort_by(|a, b| a.model.cmp(&b.model));

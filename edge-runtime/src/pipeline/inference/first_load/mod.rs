@@ -184,7 +184,7 @@ impl FirstLoads {
             return Ok(turn);
         }
         let path = || path.to_owned();
-        let place = Place(&self.waiting);
+        let place = WaitingSlot(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
             return Err(FirstLoadError::Busy { path: path() });
         }
@@ -261,9 +261,9 @@ impl FirstLoads {
 }
 
 /// Frees its place among the waiting models.
-struct Place<'a>(&'a AtomicUsize);
+struct WaitingSlot<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for WaitingSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

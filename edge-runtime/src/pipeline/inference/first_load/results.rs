@@ -31,7 +31,7 @@ pub(super) enum CheckResult {
 
 /// Contents of a file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct ResultFile {
     result: CheckResult,
     /// Path of the network, for the reader of the file.
     path: PathBuf,
@@ -56,7 +56,7 @@ impl CheckResults {
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<CheckResult> {
-        match self.files.read::<Kept>(key) {
+        match self.files.read::<ResultFile>(key) {
             Ok(kept) => return Some(kept.result),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
@@ -69,7 +69,7 @@ impl CheckResults {
 
     /// Keeps a result, on the disk if that is possible.
     pub(super) fn put(&self, key: &Key, result: CheckResult, model: &Path) {
-        let kept = Kept {
+        let kept = ResultFile {
             result,
             path: model.to_owned(),
             at: clock::utc(clock::wall().unix_ms).to_string(),
