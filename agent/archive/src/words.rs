@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{Timestamp, Zoned};
-use watchkeeper_english::{range, singulars};
+use watchkeeper_english::{hours, is_courtesy, range, singulars};
 
 use crate::entry::Retention;
 use crate::error::ArchiveError;
@@ -27,11 +27,11 @@ const MAX_NAMES: usize = 1_000;
 /// Names of each kind that an answer lists.
 const MAX_SHOWN: usize = 12;
 
-/// Words without a meaning of their own here.
-const FILLERS: [&str; 33] = [
-    "a", "all", "an", "and", "any", "are", "at", "by", "camera", "find", "for", "from", "get",
-    "give", "have", "i", "in", "is", "list", "me", "of", "on", "please", "search", "seen", "show",
-    "taken", "that", "the", "there", "was", "were", "with",
+/// Words without a meaning of their own here, beside [`is_courtesy`].
+const FILLERS: [&str; 27] = [
+    "all", "and", "any", "are", "at", "by", "camera", "find", "for", "from", "get", "give", "have",
+    "in", "is", "list", "of", "on", "search", "seen", "show", "taken", "that", "there", "was",
+    "were", "with",
 ];
 /// Words for entries of any kind.
 const ENTRIES: [&str; 6] = ["blob", "blobs", "entries", "entry", "file", "files"];
@@ -188,7 +188,7 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Query,
 }
 
 fn is_filler(word: &str) -> bool {
-    FILLERS.contains(&word) || ENTRIES.contains(&word)
+    is_courtesy(word) || FILLERS.contains(&word) || ENTRIES.contains(&word)
 }
 
 fn leaves_no_time(query: &Query) -> bool {
@@ -460,7 +460,16 @@ impl Reader<'_> {
             // "2023" may be a name.
             (count > 2).then_some((found, count - 1))
         };
-        let Some((range, count)) = range(&words, self.now).or_else(written) else {
+        // "The weekend" is the last one.
+        let weekend = || match words.as_slice() {
+            ["weekend", rest @ ..] => {
+                let (found, count) = range(&[&["last", "weekend"], rest].concat(), self.now)?;
+                Some((found, count - 1))
+            }
+            _ => None,
+        };
+        let found = hours(&words, self.now).or_else(|| range(&words, self.now));
+        let Some((range, count)) = found.or_else(written).or_else(weekend) else {
             return 0;
         };
         // "2000 cars" is a number of them.
@@ -782,6 +791,21 @@ mod tests {
                 "cars yesterday morning",
                 "2026-11-24T05:00:00Z",
                 "2026-11-24T11:00:00Z",
+            ),
+            (
+                "cars between 8:20 and 8:25 today",
+                "2026-11-25T07:20:00Z",
+                "2026-11-25T07:25:00Z",
+            ),
+            (
+                "yesterday from 8 to 10 pm cars",
+                "2026-11-24T19:00:00Z",
+                "2026-11-24T21:00:00Z",
+            ),
+            (
+                "cars of the weekend",
+                "2026-11-20T23:00:00Z",
+                "2026-11-22T23:00:00Z",
             ),
             (
                 "cars last weekend",

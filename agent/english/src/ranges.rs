@@ -11,7 +11,7 @@ use jiff::fmt::strtime;
 use jiff::{ToSpan as _, Zoned};
 
 use crate::spans::{SEASONS, monday_of, months, number, past, units, weekday, within};
-use crate::{one_of, singular};
+use crate::{ClockTime, Sense, Span, clock_time, one_of, singular};
 
 /// A range of time; an absent end is open. One that lasts until now ends now.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +72,85 @@ pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
         "since" => of(Some(from), None, end),
         _ => of(Some(from), Some(until), end),
     }
+}
+
+/// Reads a day without a year, the last one that has begun: `29 November`, `November 29th`.
+pub fn last_day(words: &[&str], now: &Zoned) -> Option<(Span, usize)> {
+    let (today, words) = (now.date(), words.get(..2)?);
+    let of_year = |year: i16| {
+        let year = year.to_string();
+        let (first, length, _) = date(&[words, &[year.as_str()]].concat())?;
+        let behind = first.checked_add(length).ok()?;
+        (behind == first.tomorrow().ok()? && first <= today).then_some((first, behind))
+    };
+    let (first, behind) = of_year(today.year()).or_else(|| of_year(today.year() - 1))?;
+    let at = |day: Date| day.to_zoned(now.time_zone().clone()).ok();
+    let until = (first < today).then(|| at(behind)).flatten();
+    let from = at(first)?;
+    Some((Span { from, until }, 2))
+}
+
+/// Reads hours of a day, today if none stands beside them: `between 16:20 and 16:25 yesterday`,
+/// `since noon`. The half of the day is said, if only by the second time.
+pub fn hours(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
+    let day_at = |at: usize| {
+        let (span, count) = past("", words.get(at..)?, now)?;
+        let first = span.from.start_of_day().ok()?;
+        let behind = first.tomorrow().ok()?;
+        let is_day = match &span.until {
+            Some(until) => *until == behind,
+            None => first.date() == now.date(),
+        };
+        (is_day && span.from == first).then_some((first, at + count))
+    };
+    let before = day_at(0);
+    let begin = before.as_ref().map_or(0, |(_, end)| *end);
+    let at = |place: usize| words.get(place).copied().unwrap_or_default();
+    let lead = at(begin);
+    let first = clock_time(words.get(begin + 1..)?)?;
+    let joint = begin + 1 + first.count;
+    let is_pair =
+        lead == "between" && at(joint) == "and" || lead == "from" && one_of(UNTIL, at(joint));
+    let (from, until, end) = match is_pair {
+        true => {
+            let last = clock_time(words.get(joint + 1..)?)?;
+            (
+                Some(first.before(last)?),
+                Some(last),
+                joint + 1 + last.count,
+            )
+        }
+        false if first.sense != Sense::Day => return None,
+        false if one_of("since|after|from", lead) => (Some(first), None, joint),
+        false if lead == "before" || one_of(UNTIL, lead) => (None, Some(first), joint),
+        false => return None,
+    };
+    let (day, end) = match before {
+        Some((day, _)) => (day, end),
+        None => day_at(end).unwrap_or((now.start_of_day().ok()?, end)),
+    };
+    let time = |time: ClockTime| {
+        let civil = day
+            .date()
+            .at(0, 0, 0, 0)
+            .checked_add(i64::from(time.seconds).seconds());
+        civil.ok()?.to_zoned(now.time_zone().clone()).ok()
+    };
+    let from = from.map_or(Some(day.clone()), time)?;
+    let until = match until {
+        Some(until) => time(until)?,
+        None => day.tomorrow().ok()?,
+    };
+    let until = until.min(now.clone());
+    let until = (lead != "since").then_some(until);
+    let is_past = from < *now && until.as_ref().is_none_or(|until| from < *until);
+    is_past.then_some((
+        Range {
+            from: Some(from),
+            until,
+        },
+        end,
+    ))
 }
 
 /// Reads two or more dates, months or years behind a preposition: `on the 5th and the 12th of
@@ -177,13 +256,10 @@ fn pair_around(
     // "Monday to Wednesday", on a Tuesday, are those of last week.
     let earlier = || {
         let day = first.first().filter(|_| first.len() == 1)?;
-        let from = weekday(day).and(whole(first, now))?.from;
-        let from = from.checked_sub(1.week()).ok()?;
-        Some(Period {
-            from,
-            ..last.clone()
-        })
-        .filter(is_before)
+        let day = weekday(day).and(whole(first, now))?;
+        let from = day.from.checked_sub(1.week()).ok()?;
+        let until = day.from.checked_sub(6.days()).ok()?;
+        Some(Period { from, until, ..day }).filter(is_before)
     };
     // In "the best 5 until 20 November 2026" the 5 is no day.
     let is_day = begin > 0 || words.get(joint) == Some(&"to");
@@ -303,7 +379,17 @@ fn written(words: &[&str], place: usize, now: &Zoned) -> Option<Period> {
     let place = place + usize::from(words.get(place) == Some(&"the"));
     let place = place + usize::from(words.get(place) == Some(&"year"));
     let words = words.get(place..)?;
-    let (first, length, count) = part_of_month(words).or_else(|| date(words))?;
+    let (first, length, count) = match words {
+        ["weekend", "of", day @ ..] => {
+            let (day, _, count) = date(day)?;
+            (
+                monday_of(day)?.checked_add(5.days()).ok()?,
+                2.days(),
+                count + 2,
+            )
+        }
+        words => part_of_month(words).or_else(|| date(words))?,
+    };
     let from = first.to_zoned(now.time_zone().clone()).ok()?;
     let until = first.checked_add(length).ok()?;
     let until = until.to_zoned(now.time_zone().clone()).ok()?;
@@ -490,6 +576,10 @@ mod tests {
             ("2023", "unread 2023"),
             ("in 31 june 2016", "unread in 31 june 2016"),
             ("on 11/10/2026", "unread on 11/10/2026"),
+            (
+                "on the weekend of 26 november 2026",
+                "2026-11-28 2026-11-30",
+            ),
             ("on 20.11.26", "unread on 20.11.26"),
             ("on 2026-11-20t08:00", "unread on 2026-11-20t08:00"),
             ("in october", "unread in october"),
@@ -523,6 +613,7 @@ mod tests {
             ("from monday to friday last week", "2026-11-16 2026-11-21"),
             ("monday to wednesday", "2026-11-23 2026-11-26"),
             ("from saturday to monday", "2026-11-21 2026-11-24"),
+            ("saturday to monday", "2026-11-21 2026-11-24"),
             ("10 to 20 november 2026", "2026-11-10 2026-11-21"),
             ("on 2016-06-01 to 2016-06-03", "2016-06-01 2016-06-04"),
             ("last tuesday to thursday", "2026-11-24 2026-11-27"),

@@ -198,11 +198,18 @@ fn begun(day: Date, part: (i64, i64), name: &str, now: DateTime) -> Option<Date>
     }
 }
 
-pub(crate) fn weekday(word: &str) -> Option<Weekday> {
+/// The day of a name that is written out: `monday`.
+pub fn weekday(word: &str) -> Option<Weekday> {
     strtime::parse("%A", word).ok()?.weekday()
 }
 
-pub(crate) fn number(word: &str) -> Option<i64> {
+/// The day of a name of three letters: `mon`.
+pub fn short_weekday(word: &str) -> Option<Weekday> {
+    strtime::parse("%a", word).ok()?.weekday()
+}
+
+/// Reads a number of things, in digits or as a word: 1 to 10,000.
+pub fn number(word: &str) -> Option<i64> {
     let number = match number_word(word) {
         Some(number) => i64::from(number),
         None => word.parse().ok()?,

@@ -137,9 +137,14 @@ pub fn read_as(plan: &Plan) -> String {
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
 pub fn understands(text: &str, now: DateTime, names: &KnownNames) -> bool {
+    // "How many cars per hour today" asks for numbers, and copies no picture.
+    let asks = |request: &Request| {
+        matches!(request.source, Source::Events { .. }) && job_request::asks_number(text)
+    };
     let is_for_files = |request: Request| {
         let narrows = request.best.is_some() || request.conditions != Conditions::default();
-        request.organises() || narrows && matches!(request.source, Source::Folder(_))
+        let is_of_folder = matches!(request.source, Source::Folder(_));
+        !asks(&request) && (request.organises() || narrows && is_of_folder)
     };
     Request::read(text, now, names).is_ok_and(is_for_files)
 }

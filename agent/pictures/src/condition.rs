@@ -1,7 +1,8 @@
 //! Conditions on what is known of a picture: `width >= 1000`, `camera is not gate`.
 //!
-//! - The form is `FIELD COMPARISON VALUE`. `is` takes texts, ranges of numbers or ranges of times
-//!   without their ends, joined by `or`. A range of hours may pass midnight: `hour is 22-6`.
+//! - The form is `FIELD COMPARISON VALUE`. `is` takes texts, ranges of numbers with both ends, or
+//!   ranges of times and hours without their ends, joined by `or`. A range of hours may pass
+//!   midnight: `hour is 22-6`.
 //! - `place` takes a distance too: `place is within 20 km of 52.52 13.4`.
 //! - `folder` is a folder that the file is below; the words of its name count.
 //! - `name` is a pattern of the file's name: `name is IMG_*`; `day` one of any year: `5 October`.
@@ -277,7 +278,10 @@ impl Condition {
             Test::Known(is) => value.is_some() == is,
             Test::Within { ref ranges, is } => {
                 let mut ranges = ranges.iter();
-                let is_in = |value| ranges.any(|(from, to)| is_within(value, *from, *to));
+                let is_in = |value: f64| match self.name {
+                    "hour" => ranges.any(|(from, to)| is_within_hours(value, *from, *to)),
+                    _ => ranges.any(|(from, to)| (*from..=*to).contains(&value)),
+                };
                 value.is_some_and(is_in) == is
             }
             Test::Compared { by, with, is } => {
@@ -313,13 +317,16 @@ fn can_be(name: &str, text: &str) -> bool {
         "place" => false,
         "weekday" => strtime::parse("%A", text).is_ok(),
         "month" => strtime::parse("%B", text).is_ok(),
-        "day" => strtime::parse("%d %B", text).is_ok(),
+        // Of some year: "29 February" is a day.
+        "day" => strtime::parse("%d %B %Y", format!("{text} 2000"))
+            .and_then(|day| day.to_date())
+            .is_ok(),
         "shape" => ["landscape", "portrait", "square"].contains(&&*text.to_lowercase()),
         _ => true,
     }
 }
 
-fn is_within(value: f64, from: f64, to: f64) -> bool {
+fn is_within_hours(value: f64, from: f64, to: f64) -> bool {
     match from <= to {
         true => from <= value && value < to,
         false => from <= value || value < to,
@@ -530,6 +537,8 @@ mod tests {
             ("hour >= 21.5", true),
             ("width >= 4000", true),
             ("width > 4000", false),
+            ("width is 1000-4000", true),
+            ("width is 4000-5000", true),
             ("height < 3000", false),
             ("height <= 3000", true),
             ("height not <= 3000", false),

@@ -19,7 +19,8 @@ const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
 const OF_ORDERS: &str = "again|could|should|would|may|must|was|were|been";
 
 impl Reader<'_> {
-    fn is_read(&self, at: usize) -> bool {
+    /// Whether a phrase has read a word, or it changes nothing where it stands.
+    pub(crate) fn is_read(&self, at: usize) -> bool {
         let word = self.free_word(at);
         if word.is_empty() || self.lexicon.is_function(word) {
             return true;

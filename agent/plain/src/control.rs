@@ -91,6 +91,14 @@ fn targets(
     };
     targets.retain(|id| !spared.contains(id));
     verb.retain_meant(&mut targets, scene);
+    if verb.stops_telling && is_by_class {
+        for other in scene.pipelines.iter().filter(|p| scene.tells_none_apart(p)) {
+            let id = &other.spec.id;
+            r.assume(format!(
+                "{id} tells no classes apart: what moves there is still reported."
+            ));
+        }
+    }
     verb.refuse_none(&targets, scene)?;
     let is_unclear = names_none || meant > 0 && !several && targets.len() != meant;
     match targets.as_slice() {

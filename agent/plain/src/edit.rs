@@ -20,7 +20,7 @@ use crate::propose::{ChangeSet, check_direction, replace};
 use crate::reader::{Reader, Slot};
 use crate::refusal::Refusal;
 use crate::request::{are_only_these, labels, one_list, pick};
-use crate::scene::{Deployed, Model, Scene, quoted};
+use crate::scene::{Deployed, Scene, quoted};
 use crate::settings::Settings;
 
 /// Words that say nothing in a change.
@@ -45,6 +45,7 @@ impl Wanted {
     pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Refusal> {
         let settings = Settings::read_change(r, of_a_watch)?;
         r.slot = Slot::Other;
+        r.take_all(&["look out"]);
         let adds = r.take_all(&["@adds"]);
         let mentions = one_list(r, false, false);
         let adds = adds && !are_only_these(r, &mentions);
@@ -115,7 +116,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
     let (said, out): (Vec<&Mention>, Vec<&Mention>) =
         (wanted.mentions.iter()).partition(|m| m.polarity == Polarity::Wanted);
     let names_all = said.iter().any(|m| m.labels.is_empty());
-    let Some(mut model) = model_of(target, scene).cloned() else {
+    let Some(mut model) = scene.model_of(target).cloned() else {
         return Ok(None);
     };
     // A model without classes sees everything already.
@@ -125,7 +126,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
     let now = watch::named_classes(&target.spec.workflow);
     let is_unknown = |m: &&&Mention| !m.labels.is_empty() && pick(&model, m).is_empty();
     if let Some(unknown) = said.iter().find(is_unknown) {
-        let said = quoted(&unknown.said);
+        let said = quoted(unknown.written());
         let text =
             format!("The model of {id} does not know {said}. Which classes shall it watch for?");
         return Err(Refusal::new(Missing::Class, text));
@@ -234,13 +235,4 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
         [target] => Ok(target),
         some => Err(which("Which pipeline shall be changed?", some, scene)),
     }
-}
-
-/// The model of a pipeline, as far as it is known.
-fn model_of<'s>(target: &Deployed, scene: &'s Scene) -> Option<&'s Model> {
-    let named = || watch::named_model(&target.spec.workflow);
-    let used = target.spec.model.as_deref().or_else(named);
-    let mut models = scene.models.iter();
-    let found = models.find(|m| Some(m.name.as_str()) == used);
-    found.or(scene.models.first())
 }

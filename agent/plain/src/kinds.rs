@@ -57,13 +57,14 @@ const LEFT_OUT: &str = "Events that a cool-down or an hourly limit left out are 
 
 /// Kinds of events to look for, given the kinds in the question. A sentence names each that another
 /// kind counts for, or whose number leaves out events. The coverage shows what no watch reported
-/// then.
+/// then. `at_place`: the question names a place.
 pub(crate) fn reported_kinds(
     asked: &[Happened],
     scene: &Scene,
     watches: &[&Deployed],
     labels: &[String],
     number: bool,
+    at_place: bool,
 ) -> (Vec<EventKind>, Vec<String>) {
     let who = match labels {
         [] => "something".to_owned(),
@@ -80,23 +81,27 @@ pub(crate) fn reported_kinds(
             cameras.len()
         };
         // The best kind that is reported; of what came, where either counts, the kind that most
-        // cameras report.
+        // cameras report. Who came to a camera need not have entered a zone of it.
         let reported = counts.iter().rev().filter(|kind| cameras(kind) > 0);
         let reported = reported.max_by_key(|kind| match name == "coming" {
-            true => cameras(kind),
-            false => 0,
+            true => (cameras(kind), !at_place && kind.condition == "appears"),
+            false => (0, false),
         });
         let first = counts.first();
         if let (Some(first), Some(reported)) = (first, reported.filter(|kind| Some(*kind) != first))
         {
-            let watches = match cameras(first) {
-                0 => "No watch here tells",
-                _ => "Not every camera has a watch that tells",
+            let why = match cameras(first) {
+                0 => format!(
+                    "No watch here tells when {who} {}; instead each",
+                    first.happened
+                ),
+                some if some < cameras(reported) => format!(
+                    "Not every camera has a watch that tells when {who} {}; instead each",
+                    first.happened
+                ),
+                _ => "Each".to_owned(),
             };
-            said.push(format!(
-                "{watches} when {who} {}; instead each time counts that one {}.",
-                first.happened, reported.happened
-            ));
+            said.push(format!("{why} time counts that one {}.", reported.happened));
         }
         let rules =
             reported.map(|kind| watches.iter().flat_map(move |watch| rules_of(watch, kind)));

@@ -39,6 +39,7 @@ mod closed;
 mod control;
 mod deployed;
 mod edit;
+mod follow_up;
 mod hours;
 mod intent;
 mod kinds;

@@ -171,6 +171,8 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
     let number = wanted.only_number;
     // No thing that is looked for: `what did the camera see`.
     r.take_all(&["@the_box_saw"]);
+    // `was anything moving`: what a detector of motion sees.
+    r.take_all(&["anything|something moving|moved"]);
     let of_events = r.has(&[EVENTS]);
     let is_of_all = r.has(&["all|every|everybody|everyone|everything|or"]);
     // Before classes: a place may be named like one.
@@ -191,7 +193,9 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
             && wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c)
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
-    let (kinds, mut sentences) = kinds::reported_kinds(&asked, r.scene, &watches, &labels, number);
+    let at_place = wanted.place.is_some();
+    let (kinds, mut sentences) =
+        kinds::reported_kinds(&asked, r.scene, &watches, &labels, number, at_place);
     let best_kinds = asked.iter().filter_map(|asked| asked.counts.first());
     let is_as_asked = substitutions.is_empty() && kinds.iter().eq(best_kinds) && !is_of_all;
     let first = r.word(skip_polite(r, 0));
@@ -226,12 +230,11 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Understood {
     let (camera, place) = read_place(r, named)?.unzip();
     let camera = camera.or_else(|| named.cloned());
     // `is the gate up`, and not `how many cars go up at the gate`
-    let is_named = names::find_classes(r).iter().any(|m| !m.labels.is_empty());
-    if !is_named && !slots.many {
-        r.take_all(&words.asked_alone);
-    }
+    let is_thing = |m: &Mention| !m.labels.is_empty() && !one_of("camera|cameras", &m.said);
+    let is_named = names::find_classes(r).iter().any(is_thing);
+    let is_alone = !slots.many && !is_named && r.take_all(&words.asked_alone);
     // `is the camera ok` counts no cameras.
-    if !slots.many && r.has(&words.asked) {
+    if is_alone || !slots.many && r.has(&words.asked) {
         r.take_all(&["camera|cameras"]);
     }
     let (labels, mut sentences) = labels(r, words)?;

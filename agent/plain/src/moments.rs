@@ -9,14 +9,14 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 use watchkeeper_english as english;
 use watchkeeper_english::Span;
 
-use crate::hours::{self, says_half, whole};
+use crate::hours::{self, clock, says_half};
 use crate::names;
 use crate::reader::{Found, Reader, Slot, one_of};
 
 /// The moment `minutes` after the start of a day, in local time.
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
-    let minutes = i64::from(whole(minutes)).minutes();
-    let civil = date.at(0, 0, 0, 0).checked_add(minutes).ok()?;
+    let seconds = ((minutes * 60.0) as i64).seconds();
+    let civil = date.at(0, 0, 0, 0).checked_add(seconds).ok()?;
     civil.to_zoned(now.time_zone().clone()).ok()
 }
 
@@ -100,8 +100,8 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
 fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
     let now = &r.scene.now;
     let found = r.positions().find_map(|start| {
-        // `yesterday in the evening`
-        let is_said = |at: &usize| *at == start || !r.is_free(*at, "in|the");
+        // `yesterday in the evening`, `the 29th of november`
+        let is_said = |at: &usize| *at == start || !r.is_free(*at, "in|the|of|st|nd|rd|th");
         let at: Vec<usize> = (start..r.tokens.len()).filter(is_said).collect();
         let said: Vec<&str> = at.iter().map(|at| r.free_word(*at)).collect();
         let is_behind = |words| one_of(words, r.before(start));
@@ -110,9 +110,11 @@ fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
             ["overnight", ..] | ["past", "night", ..] => vec!["last", "night"],
             said => said.to_vec(),
         };
-        let (span, count) = english::past(r.before(start), &words, now)?;
+        let found = english::past(r.before(start), &words, now);
+        let (span, count) = found.or_else(|| english::last_day(&words, now))?;
         let is_one_word = r.is_free(start, "night|overnight");
         let end = at.get(if is_one_word { 0 } else { count - 1 })? + 1;
+        let end = end + usize::from(r.is_free(end, "st|nd|rd|th"));
         // `by monday` is a span that ends.
         let is_end = is_behind("by") && (r.has_at(start, &["<w>"]) || r.has(&["had"]));
         (!is_end).then_some((span, start..end))
@@ -141,7 +143,7 @@ fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
     let is_span = |r: &Reader<'_>, found: &Found| {
         r.is(found.at.start, "from|between") && !is_counted(r, found)
     };
-    let (from, to) = match hours::span(r, is_night, &is_span) {
+    let (from, to) = match hours::span(r, is_night, &is_span).or_else(|| around(r)) {
         Some((from, to)) => (Some(from), Some(to)),
         None => {
             let (from, to) = open_hours(r);
@@ -186,6 +188,20 @@ fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
         return None;
     }
     Some((stamp(begin), stamp(end)))
+}
+
+/// Takes one time of the clock: some minutes before and after it.
+fn around(r: &mut Reader<'_>) -> Option<(f64, f64)> {
+    const MINUTES: f64 = 5.0;
+    let time = r.take(&["at|around|about <t>"])?.value(0);
+    let (from, to) = ((time - MINUTES).max(0.0), time + MINUTES);
+    r.assume(format!(
+        "{} is taken as from {} to {}.",
+        clock(time),
+        clock(from),
+        clock(to)
+    ));
+    Some((from, to))
 }
 
 /// The current day until now, for a question that names no time.

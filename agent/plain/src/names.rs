@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_english::{number_word, singulars};
+use watchkeeper_english::{is_several, number_word, several, singulars};
 
 use crate::lexicon::{LONGEST, Lexicon, Polarity, WATCHES, folded};
 use crate::reader::{Reader, one_of};
@@ -81,7 +81,8 @@ fn camera_names(r: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceId)> {
 /// Whether these words, a camera's name, mean the camera.
 fn is_camera(r: &Reader<'_>, name: &str, words: &Range<usize>) -> bool {
     let beside = |word: &str| one_of("camera|cam", word);
-    let named = beside(r.before(words.start)) || beside(r.word(words.end));
+    let says_camera = words.len() > 1 && beside(r.word(words.start));
+    let named = says_camera || beside(r.before(words.start)) || beside(r.word(words.end));
     // `the parking bay` is a separate place where a camera is called Parking.
     let next = r.free_word(words.end);
     let of_place = || {
@@ -276,7 +277,7 @@ pub(crate) fn pipelines_of_class(
     let is_seen = |label: &String| class.labels.contains(label);
     let is_watched = |p: &&Deployed| {
         let is_there = cameras.is_empty() || cameras.contains(&p.spec.source);
-        let reports_all = stops_telling && p.classes().is_empty();
+        let reports_all = stops_telling && p.classes().is_empty() && !r.scene.tells_none_apart(p);
         is_there
             && (p.makes_events() || !stops_telling)
             && (reports_all || p.classes().iter().any(is_seen))
@@ -292,7 +293,7 @@ pub(crate) fn pipelines_of_class(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) at: Range<usize>,
-    /// Its words, in lower case.
+    /// Its words, in lower case; of a narrower word the class that counts.
     pub(crate) said: String,
     /// Names that a model may have for it; empty: whatever is seen.
     pub(crate) labels: Vec<String>,
@@ -302,6 +303,11 @@ pub(crate) struct Mention {
 }
 
 impl Mention {
+    /// Its words as a refusal quotes them.
+    pub(crate) fn written(&self) -> &str {
+        self.narrower.as_ref().unwrap_or(&self.said)
+    }
+
     /// Whether the word itself means absence: `nobody`, `nothing`.
     pub(crate) fn is_nobody(&self) -> bool {
         one_of("nobody|no one|noone|no-one|nothing", &self.said)
@@ -341,7 +347,13 @@ fn mention_of(r: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
     let mut labels: Vec<String> = labels.map(|(_, label)| (*label).clone()).collect();
     let (of_word, is_narrower) = r.lexicon.class(&text).unwrap_or_default();
     let is_owned = r.is_behind(at.start, "my|our|your|his|her|their");
-    let is_narrower = is_owned || labels.is_empty() && is_narrower;
+    let counted = of_word.first().filter(|_| labels.is_empty() && is_narrower);
+    let said = match (counted, words.join(" ")) {
+        (None, said) => said,
+        (Some(label), said) if is_several(&said) => several(label),
+        (Some(label), _) => label.clone(),
+    };
+    let is_narrower = is_owned || counted.is_some();
     labels.extend_from_slice(of_word);
     let mut seen = BTreeSet::new();
     labels.retain(|label| seen.insert(label.clone()));
@@ -351,7 +363,7 @@ fn mention_of(r: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
     }
     let written = || r.written(at.start - usize::from(is_owned)..at.end);
     Some(Mention {
-        said: words.join(" "),
+        said,
         narrower: (is_narrower && !is_anything).then(written),
         labels: if is_anything { Vec::new() } else { labels },
         polarity: polarity(r, at.clone()).0,

@@ -142,6 +142,21 @@ impl Scene {
         joined(self.models.iter().map(|model| &model.name), ", ")
     }
 
+    /// The model of a pipeline, as far as it is known.
+    pub(crate) fn model_of(&self, deployed: &Deployed) -> Option<&Model> {
+        let named = || watch::named_model(&deployed.spec.workflow);
+        let used = deployed.spec.model.as_deref().or_else(named);
+        let mut models = self.models.iter();
+        let found = models.find(|m| Some(m.name.as_str()) == used);
+        found.or(self.models.first())
+    }
+
+    /// Whether a pipeline reports whatever moves, of no class.
+    pub(crate) fn tells_none_apart(&self, deployed: &Deployed) -> bool {
+        let model = self.model_of(deployed);
+        model.is_some_and(|model| model.labels.is_empty())
+    }
+
     /// The camera of this id.
     pub(crate) fn camera(&self, id: &SourceId) -> Option<&Camera> {
         self.cameras.iter().find(|c| c.id == *id)

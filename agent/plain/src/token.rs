@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use watchkeeper_english::clock_time;
 pub(crate) use watchkeeper_english::one_of;
 
 /// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
@@ -19,7 +20,7 @@ pub(crate) enum Kind {
     Word,
     /// A number without a sign.
     Number(f64),
-    /// `HH:MM`, as minutes since midnight.
+    /// `HH:MM` or `HH:MM:SS`, as minutes since midnight.
     Clock(u16),
     /// One character that is neither.
     Mark,
@@ -50,7 +51,7 @@ impl Token {
 /// One token: a half of the day with dots, a time of day, a number, a word or a mark. A hyphen that
 /// means `to` ends a word (`Mon-Fri`, `10pm-6am`).
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
-    const PATTERN: &str = r"(?xi) [ap]\.m\b\.? | [0-9]{1,2}:[0-9]{2} | [0-9]+(?:\.[0-9]+)?
+    const PATTERN: &str = r"(?xi) [ap]\.m\b\.? | [0-9]{1,2}:[0-9]{2}(?::[0-9]{2})? | [0-9]+(?:\.[0-9]+)?
         | (?<end>am|pm|noon|midnight|midday|weekdays|mon|tue|tues|wed|thu|thur
             |thurs|fri|sat|sun|monday|friday|saturday|sunday)-
         | \p{Alphabetic}[\p{Alphabetic}\p{N}]*(?:[-_'’][\p{Alphabetic}\p{N}]+)*
@@ -78,8 +79,9 @@ pub(crate) fn token(written: String) -> Token {
     }
     let first = text.chars().next().unwrap_or(' ');
     let kind = if first.is_ascii_digit() {
-        match clock(&text) {
-            Some(minutes) => Kind::Clock(minutes),
+        let time = clock_time(&[text.as_str()]).filter(|_| text.contains(':'));
+        match time {
+            Some(time) => Kind::Clock((time.seconds / 60 % 1440) as u16),
             None => text.parse().map_or(Kind::Mark, Kind::Number),
         }
     } else if first.is_alphabetic() {
@@ -98,12 +100,6 @@ pub(crate) fn token(written: String) -> Token {
         written,
         kind,
     }
-}
-
-fn clock(text: &str) -> Option<u16> {
-    let (h, m) = text.split_once(':')?;
-    let (h, m) = (h.parse::<u16>().ok()?, m.parse::<u16>().ok()?);
-    (h < 24 && m < 60 || (h, m) == (24, 0)).then_some((h * 60 + m) % 1440)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! - Several requests of one kind are one proposal or none; those of several kinds are refused.
 
 use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::rule::Condition;
 use watchkeeper_english::{several, singulars};
 
 use crate::DataError;
@@ -11,6 +12,7 @@ use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::closed::content_words;
 use crate::control;
 use crate::edit;
+use crate::follow_up::follow_up;
 use crate::intent::Intent;
 use crate::lexicon::{Lexicon, folded};
 use crate::look;
@@ -102,6 +104,26 @@ impl Plain {
     /// request.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
         text.chars().count() <= MAX_CHARS && amend::is_correction(&self.reader(text, scene))
+    }
+
+    /// Understands "and in the yard?" or the like as the question before with another camera, class
+    /// or time. Returns the whole question too.
+    pub fn follow_up(&self, before: &str, text: &str, scene: &Scene) -> Option<(String, Looked)> {
+        if [before, text]
+            .map(str::len)
+            .into_iter()
+            .any(|length| length > MAX_CHARS)
+        {
+            return None;
+        }
+        let whole = follow_up(&self.reader(before, scene), &self.reader(text, scene))?;
+        match self.understand(&whole, scene) {
+            Ok(Answer::Look(Looked { look, text })) => {
+                let text = format!("Read as {whole:?}. {text}");
+                Some((whole, Looked { look, text }))
+            }
+            _ => None,
+        }
     }
 
     /// Whether a text asks for something by itself, and so answers no question. It is an order
@@ -257,14 +279,23 @@ fn watches(
     Ok(std::iter::once(deployed).chain(replaced).collect())
 }
 
-/// Notes the watches that report objects of a new one on its camera already.
+/// Notes the watches that report objects of a new one on its camera already. A condition on their
+/// number reports no object.
 fn note_twins(new: &[NewWatch], scene: &Scene, notes: &mut Notes) {
-    for watch in new.iter().filter(|w| !w.conditions.is_empty() && !w.only) {
+    let is_of_one = |when: &Condition| !matches!(when, Condition::Count { .. });
+    let reports = |one: &Deployed| {
+        let rules = one.spec.rules.as_ref();
+        rules.is_none_or(|rules| rules.iter().any(|rule| is_of_one(&rule.when)))
+    };
+    for watch in new
+        .iter()
+        .filter(|w| w.conditions.iter().any(is_of_one) && !w.only)
+    {
         let labels = &watch.objects.labels;
         let is_twin = |one: &&Deployed| {
             let classes = one.classes();
             let shares = classes == *labels || classes.iter().any(|class| labels.contains(class));
-            shares && one.makes_events() && one.state() == RUNNING
+            shares && reports(one) && one.state() == RUNNING
         };
         for twin in scene.on(&watch.camera).filter(is_twin) {
             notes.assume(format!(

@@ -2,10 +2,13 @@
 //!
 //! Each is read at its start, with the token after it; words that a phrase has used do not count.
 
-use watchkeeper_english::number_word;
+use watchkeeper_english::{self as english, Sense, clock_time, number_word};
 
 use crate::reader::{Reader, one_of};
 use crate::token::Kind;
+
+/// Most words of a time of the clock: `half past 7 in the evening`.
+const MAX_TIME: usize = 6;
 
 impl Reader<'_> {
     /// A number in digits or as a word.
@@ -79,48 +82,12 @@ impl Reader<'_> {
         Some((count * unit(self.free_word(end))?, end + 1))
     }
 
-    /// `22:00`, `10 pm`, `8 o'clock`, `noon`, `six in the morning`.
-    pub(crate) fn time(&self, at: usize) -> Option<(f64, usize)> {
-        // Parts of a day, and from which minute of the clock face on they mean its second half.
-        const PARTS: [(&str, f64); 4] = [
-            ("in the? morning", 720.0),
-            ("in the? afternoon|evening", 0.0),
-            ("in the? night", 360.0),
-            ("at night", 360.0),
-        ];
-        let clock = self.tokens.get(at).map(|token| token.kind);
-        let (minutes, mut end, mut is_whole) = match clock.filter(|_| !self.is_taken(at))? {
-            Kind::Clock(minutes) => (f64::from(minutes), at + 1, true),
-            _ => match self.free_word(at) {
-                "noon" | "midday" => (720.0, at + 1, true),
-                "midnight" => (0.0, at + 1, true),
-                _ => {
-                    let half = self.match_at("half past", at).map(|found| found.at.end);
-                    let (hour, end) = self.bare_hour(half.unwrap_or(at))?;
-                    let later = if half.is_some() { 30.0 } else { 0.0 };
-                    (hour + later, end, half.is_some())
-                }
-            },
-        };
-        match self.free_word(end) {
-            "am" => return Some((minutes % 720.0, end + 1)),
-            "pm" => return Some((minutes % 720.0 + 720.0, end + 1)),
-            "h" if self.free_word(end + 1) != "and" => return Some((minutes, end + 1)),
-            "o'clock" | "uhr" => (end, is_whole) = (end + 1, true),
-            _ => {}
-        }
-        let of_part = PARTS.iter().find_map(|(part, from)| {
-            let is_later = minutes < 720.0 && minutes >= *from;
-            let shift = if is_later { 720.0 } else { 0.0 };
-            Some((minutes + shift, self.match_at(part, end)?.at.end))
-        });
-        of_part.or(is_whole.then_some((minutes, end)))
-    }
-
-    pub(crate) fn bare_hour(&self, at: usize) -> Option<(f64, usize)> {
-        let (hour, end) = self.number(at)?;
-        let fits = hour.fract() == 0.0 && (0.0..=24.0).contains(&hour);
-        fits.then_some(((hour % 24.0) * 60.0, end))
+    /// A time of the clock in minutes since midnight, of at most [`MAX_TIME`] words. `bare`: also a
+    /// bare hour.
+    pub(crate) fn time(&self, at: usize, bare: bool) -> Option<(f64, usize)> {
+        let words: Vec<&str> = (at..at + MAX_TIME).map(|i| self.free_word(i)).collect();
+        let time = clock_time(&words).filter(|time| bare || time.sense != Sense::Number)?;
+        Some((f64::from(time.seconds % 86_400) / 60.0, at + time.count))
     }
 
     /// A day of the week. A short name counts only at the place of a day, and not in `in the sun`.
@@ -146,10 +113,9 @@ impl Reader<'_> {
 
 /// Number of a day of the week, from Monday on.
 fn weekday(word: &str) -> Option<f64> {
-    const WEEK: &str = "monday|mondays|mon tuesday|tuesdays|tue wednesday|wednesdays|wed thursday|thursdays|thu friday|fridays|fri saturday|saturdays|sat sunday|sundays|sun";
-    let days = WEEK.split(' ').zip(0_u8..);
-    let mut named = days.filter(|(names, _)| one_of(names, word));
-    named.next().map(|(_, day)| f64::from(day))
+    let name = word.strip_suffix('s').unwrap_or(word);
+    let day = english::weekday(name).or_else(|| english::short_weekday(word))?;
+    Some(f64::from(day.to_monday_zero_offset()))
 }
 
 /// Seconds of a unit of time.

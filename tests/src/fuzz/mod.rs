@@ -30,6 +30,8 @@ mod mqtt;
 pub mod mutate;
 mod outbox;
 mod pipeline;
+mod plain;
+mod planner;
 mod sentences;
 mod shapes;
 mod store;
@@ -66,6 +68,8 @@ pub const TARGETS: &[Target] = &[
     target("mqtt", mqtt::mqtt),
     target("outbox", outbox::outbox),
     target("pipeline", pipeline::pipeline),
+    target("plain", plain::plain),
+    target("planner", planner::planner),
     target("sentences", sentences::sentences),
     target("shapes", shapes::shapes),
     target("store", store::store),

@@ -82,6 +82,8 @@ replay! {
     mqtt_requests_are_parsed_or_refused: "mqtt",
     outbox_entries_survive_or_are_refused: "outbox",
     pipelines_make_only_valid_events: "pipeline",
+    requests_are_read_whole_or_refused: "plain",
+    job_requests_are_read_whole_or_refused: "planner",
     tokenizers_give_valid_tokens_or_an_error: "sentences",
     accepted_lines_and_zones_make_a_workflow: "shapes",
     store_records_survive_and_damage_is_detected: "store",

@@ -160,7 +160,7 @@ pub(super) fn reason(why: &Why, zone: &TimeZone) -> String {
         Why::RenamedClasses => "the workflow renamed classes".to_owned(),
         Why::OtherClasses { told } => match told.as_slice() {
             [] => "only other classes were looked for".to_owned(),
-            told => format!("only {} was looked for", told.join(" or ")),
+            told => format!("only the class {} was looked for", told.join(" or ")),
         },
         Why::OtherEvents { told } => format!("the rule records only {}", told.join(", ")),
         Why::Interrupted(end) => interruption(*end).to_owned(),

@@ -390,7 +390,7 @@ impl EventSearchResult {
     pub fn left_out_sentence(&self) -> Option<String> {
         let left_out = self.held_back;
         (left_out > 0).then(|| {
-            format!("Left out before, of any class, by cool-downs or hourly limits: {left_out}.")
+            format!("{left_out} more, of any class, were held back by cool-downs or hourly limits.")
         })
     }
 

@@ -90,13 +90,15 @@ impl PastQuestion {
         let is_back = self
             .direction
             .is_some_and(|way| rule.direction.is_some_and(|of| of != way));
-        if self.is_elsewhere(rule) || is_other || is_back {
+        let is_elsewhere = self.is_elsewhere(rule);
+        // A rule that reports other classes answers nothing, whatever it reports of them.
+        if !is_elsewhere && let Err(why) = self.check_classes(span, rule) {
+            return Tells::No(why);
+        }
+        if is_elsewhere || is_other || is_back {
             return Tells::No(Why::OtherEvents {
                 told: vec![describe(rule)],
             });
-        }
-        if let Err(why) = self.check_classes(span, rule) {
-            return Tells::No(why);
         }
         let is_at_place = self.place.is_some() || rule.place.is_none();
         let is_everywhere = match self.conditions.as_slice() {

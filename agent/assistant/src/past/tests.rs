@@ -611,7 +611,7 @@ fn class_that_nothing_watched_for_is_not_denied_with_another() {
     assert_eq!(
         text,
         "No event was recorded: yard watched for person all that time. Not known: yard (cat), \
-         because only person was looked for."
+         because only the class person was looked for."
     );
     let known = answer_to(&asked, &coverage(), journal())
         .knowledge

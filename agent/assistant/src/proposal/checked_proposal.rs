@@ -103,7 +103,15 @@ impl CheckedProposal {
             return Some(format!("it cannot be deployed: {error}"));
         }
         if !self.difference.iter().any(ProposalDiff::has_effect) {
-            return Some("it would change nothing".to_owned());
+            let resumed = |change: &Change| match change {
+                Change::Resume(id) => Some(id.to_string()),
+                _ => None,
+            };
+            let resumed: Option<Vec<String>> = self.proposal.changes.iter().map(resumed).collect();
+            return Some(match resumed.filter(|ids| !ids.is_empty()) {
+                Some(running) => format!("{} runs already", running.join(", ")),
+                None => "it would change nothing".to_owned(),
+            });
         }
         None
     }

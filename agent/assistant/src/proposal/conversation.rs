@@ -53,6 +53,8 @@ pub struct SessionState {
     awaiting: Awaiting,
     /// Topic of the last request.
     topic: Topic,
+    /// The last question, where nothing else was said since.
+    asked: Option<String>,
     /// The proposal that was confirmed last, which can be undone.
     confirmed: Option<Box<CheckedProposal>>,
 }
@@ -212,6 +214,11 @@ impl SessionState {
     fn handle_follow_up(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         let scene = here.scene(&here.now);
         let understood = |text: &str| plain.understand(text, &scene);
+        let goes_on = |asked: &String| plain.follow_up(asked, text, &scene);
+        if let Some((whole, looked)) = self.asked.as_ref().and_then(goes_on) {
+            self.asked = Some(whole);
+            return Reply::Look(looked);
+        }
         let proposes = |text: &str| matches!(understood(text), Ok(Answer::Propose(_)));
         // `delete it`
         let asks_which =
@@ -415,6 +422,7 @@ impl SessionState {
             Ok(answer) => answer,
             Err(too_long) => return Reply::TooLong(too_long),
         };
+        self.asked = matches!(answer, Answer::Look(_)).then(|| text.to_owned());
         match answer {
             Answer::Propose(proposal) => {
                 self.propose(CheckedProposal::new(text, &here.now, *proposal, here))

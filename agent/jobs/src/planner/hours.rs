@@ -4,7 +4,10 @@
 //!   clear.
 //! - A weekday with a date or with "last" is a time of [`super::times`].
 
-use watchkeeper_english::{NIGHT, one_of, part_of_day};
+use std::str::FromStr as _;
+
+use watchkeeper_english::{NIGHT, Sense, clock_time, one_of, part_of_day};
+use watchkeeper_pictures::condition::Condition;
 
 use super::self_standing::{Found, Test};
 use super::unread_words::Words;
@@ -68,14 +71,16 @@ impl Words {
             // "From 10 to 20 November", "between 5 and 15 people".
             let next = self.get(last.end).map(str::to_lowercase);
             let is_over = next.is_none_or(|next| one_of(BEHIND_HOURS, &next));
-            if !(last.is_clear || is_of_24 && is_over) {
+            // "Between 9 and 12 am" and "between 9 and 12 in the morning" end at noon.
+            let is_long = last.end > first.end + 2;
+            let is_noon = first.hour < 12.0
+                && (last.hour == 0.0 && !first.is_clear || last.hour == 12.0 && is_long);
+            if !(last.is_clear || is_noon || is_of_24 && is_over) {
                 return None;
             }
             // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
             let is_later = !first.is_clear && first.hour + 12.0 < last.hour;
             let from = first.hour % 24.0 + if is_later { 12.0 } else { 0.0 };
-            // "Between 9 and 12 am" ends at noon.
-            let is_noon = !first.is_clear && last.hour == 0.0 && from < 12.0;
             let hours = format!("{from}-{}", if is_noon { 12.0 } else { last.hour });
             return Some((Test::is("hour", &hours), last.end));
         }
@@ -90,63 +95,21 @@ impl Words {
         Some((Test::new("hour", comparison, first.hour), end))
     }
 
-    /// A time of the clock, such as `18:30`, `18:30:15`, `8 am`, `8pm`, `8 in the morning`, `8
-    /// o'clock` or `noon`.
+    /// A time of the clock.
     fn clock(&self, place: usize) -> Option<Clock> {
-        let word = self.get(place)?.to_lowercase();
-        let clear = |hour: f64, end| {
-            Some(Clock {
-                hour,
-                is_clear: true,
-                end,
-            })
-        };
-        match word.as_str() {
-            "noon" | "midday" => return clear(12.0, place + 1),
-            "midnight" => return clear(24.0, place + 1),
-            _ => {}
-        }
-        let word = number(&word).map_or(word, |hour| hour.to_string());
-        let split = word.find(|c: char| !c.is_ascii_digit() && c != ':');
-        let (time, glued) = word.split_at(split.unwrap_or(word.len()));
-        let parts: Option<Vec<u32>> = time.split(':').map(|part| part.parse().ok()).collect();
-        let (number, minute, second) = match *parts?.as_slice() {
-            [hour] => (hour, 0, 0),
-            [hour, minute] => (hour, minute, 0),
-            [hour, minute, second] => (hour, minute, second),
-            _ => return None,
-        };
-        if number > 24 || minute > 59 || second > 59 {
+        let words = self.words_from(place);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let time = clock_time(&words)?;
+        // "Between 11 and 2 at night": the half of the first one is not known.
+        if words.get(..time.count)?.contains(&"night") {
             return None;
         }
-        let next = self.get(place + 1).unwrap_or_default().to_lowercase();
-        let part_of_day = self.stands(place + 1, &["in", "the"]);
-        let part_of_day = part_of_day.then(|| self.get(place + 3)).flatten();
-        let (half, end) = match (glued, part_of_day.map(str::to_lowercase).as_deref()) {
-            ("", _) if ["am", "pm", "o'clock"].contains(&next.as_str()) => {
-                (next.as_str(), place + 2)
-            }
-            // "12 in the evening" may be noon or midnight.
-            // "Between 9 and 12 in the morning".
-            ("", Some("morning")) if number < 12 || time == "12" => ("am", place + 4),
-            ("", Some("morning")) => return None,
-            ("", Some("evening")) if number < 12 => ("pm", place + 4),
-            ("", Some("afternoon")) if number <= 12 => ("pm", place + 4),
-            _ => (glued, place + 1),
-        };
-        let hour = match (half, number) {
-            ("" | "o'clock", number) => number,
-            ("am", 1..=12) => number % 12,
-            ("pm", 1..=12) => number % 12 + 12,
-            _ => return None,
-        };
+        let hour = f64::from(time.seconds) / 3600.0;
         Some(Clock {
-            hour: f64::from(hour * 3600 + minute * 60 + second) / 3600.0,
+            hour,
             // "After 3 o'clock" may be of the afternoon.
-            is_clear: ["am", "pm"].contains(&half)
-                || half == "o'clock" && number > 6
-                || time.contains(':'),
-            end,
+            is_clear: time.sense == Sense::Day || time.sense == Sense::Face && hour >= 7.0,
+            end: place + time.count,
         })
     }
 
@@ -157,6 +120,9 @@ impl Words {
     /// `on Sundays`, `on a Monday`, `at weekends`, `Saturdays and Sundays` or `Monday mornings`. A
     /// night is of two days.
     pub(super) fn weekdays(&self, place: usize) -> Option<Found> {
+        if let Some((days, end)) = self.days_to_days(place) {
+            return Some((Test::is("weekday", &days), end));
+        }
         let has_preposition = self.is_one(place, &["on", "at", "during"])
             || self.has_folder && self.is_one(place, &["from", "of"]);
         let mut at = place + usize::from(has_preposition);
@@ -189,6 +155,27 @@ impl Words {
         let is_joint = at > place && self.is_one(at - 1, &["and", "or"]);
         let test = Test::is("weekday", &days.join(" or "));
         (!days.is_empty()).then(|| (test, at - usize::from(is_joint)))
+    }
+
+    /// `Monday to Wednesday` or `from Friday until Sunday`, of any week in a folder: the days, and
+    /// the place behind them.
+    pub(super) fn days_to_days(&self, place: usize) -> Option<(String, usize)> {
+        let first = place + usize::from(self.is_in(place, "from|on"));
+        // One night is "from Friday to Saturday".
+        let is_night = self.is_after_one(place, "night");
+        let is_joined = self.is_in(first + 1, "to|till|until") && !is_night;
+        let place_of = |at: usize| {
+            let day = self.get(at)?.to_lowercase();
+            WEEKDAYS.phrases().take(7).position(|known| known == day)
+        };
+        let (from, to) = place_of(first).zip(place_of(first + 2))?;
+        if from == to {
+            return None;
+        }
+        let days = (from..=from + (to + 7 - from) % 7).map(|day| day % 7);
+        let days = days.filter_map(|day| WEEKDAYS.phrases().nth(day));
+        let days = days.collect::<Vec<_>>().join(" or ");
+        (self.has_folder && is_joined).then_some((days, first + 3))
     }
 
     /// Returns whether a weekday at a place is any of its name: photos of a folder may be old.
@@ -244,8 +231,11 @@ impl Words {
         let is_pair = is_between && !has_span || self.is_in(end, "to|until|till");
         let is_date = is_pair || self.get(end).and_then(number).is_some_and(|year| year > 31);
         let values: Vec<String> = days.iter().map(|day| format!("{day} {month}")).collect();
+        let test = Test::is("day", &values.join(" or "));
         let is_read = is_clear && !is_date && !values.is_empty();
-        is_read.then(|| (Test::is("day", &values.join(" or ")), end))
+        // "31 February" is no day.
+        let is_read = is_read && Condition::from_str(&test.text()).is_ok();
+        is_read.then_some((test, end))
     }
 
     /// `in March`, `in summer`, `from June to August`, `March photos` or a month that is denied: of

@@ -4,15 +4,14 @@
 //! waits for something. Any other belongs to the assistant.
 
 use jiff::civil::DateTime;
-use watchkeeper_english::one_of;
+use watchkeeper_english::{is_courtesy, one_of};
 
 use super::request::Request;
 use super::words::{ORDERS, is_maker, is_path, is_picture_word, number, tokens};
 use crate::cameras::KnownNames;
 
-/// Words before the first one that counts.
-const OPENINGS: &str = "\
-    a|all|an|can|could|give|i|i'd|just|let|like|me|my|need|now|please|the|then|to|want|would|you";
+/// Words before the first one that counts, beside [`is_courtesy`].
+const OPENINGS: &str = "all|give|i'd|let|like|now|to";
 
 /// Verbs that name nothing but a job here, whatever follows.
 const ORGANISING: &str = "organise|organize|sort|arrange";
@@ -29,6 +28,12 @@ const UNCLEAR_BEGINNINGS: &str = "find|get|last|show|this|today|which|yesterday"
 const QUESTIONS: &str = "\
     alert|how|if|many|much|notify|number|tell|warn|what|when|whenever|whether|who|why";
 
+/// Returns whether a text asks how many there are.
+pub(super) fn asks_number(text: &str) -> bool {
+    let mut words = tokens(text).into_iter();
+    words.any(|word| one_of("how|many|number|count", &word.to_lowercase()))
+}
+
 /// Returns whether a text is a request for a job, also if the rules do not understand all of it.
 ///
 /// It says which pictures, and what to do with them or in which folder they are.
@@ -37,7 +42,10 @@ pub fn is_job_request(text: &str, now: DateTime, names: &KnownNames) -> bool {
         .iter()
         .map(|word| word.to_lowercase())
         .collect();
-    let Some(first) = words.iter().find(|word| !one_of(OPENINGS, word)) else {
+    let Some(first) = words
+        .iter()
+        .find(|word| !(is_courtesy(word) || one_of(OPENINGS, word)))
+    else {
         return false;
     };
     let is_question = words.iter().any(|word| one_of(QUESTIONS, word));

@@ -134,7 +134,7 @@ const OTHERS: Table = Table(
      |clean up=clean|tidy up=tidy|tell me=show me|let me see=show me|let me have=show me\
      |place them=put them|on which=with|in which=with|can be read=them|can be seen=them\
      |is visible=them|is readable=them|are readable=them|a readable=a|no readable=no\
-     |the readable=the|are visible=them|is seen=them|px=pixels|pixel=pixels|%=percent\
+     |the readable=the|are visible=them|is seen=them|px=pixels|%=percent\
      |pixels in width=pixels wide|pixels in height=pixels high|pixels across=pixels wide\
      |in the mornings=mornings|in the evenings=evenings|in the afternoons=afternoons\
      |earlier than=before|later than=after|nothing but=only|a single=one|exactly one=one",

@@ -7,7 +7,9 @@ use strsim::damerau_levenshtein;
 use watchkeeper_english::one_of;
 
 use super::self_standing::SCORES;
-use super::words::{BLURRED, DUPLICATES, EACH, GROUPINGS, ORDERS, VIDEOS, is_folder, is_plural};
+use super::words::{
+    BLURRED, DUPLICATES, EACH, GROUPINGS, ORDERS, VIDEOS, is_folder, is_plural, is_slash_date,
+};
 use crate::cameras::{CameraNames, KnownNames};
 use crate::spelling::nearest;
 
@@ -172,13 +174,10 @@ fn remedies(words: &[String]) -> Vec<&'static str> {
         let mut words = words.iter();
         words.any(|word| list.contains(&&*word.to_lowercase()))
     };
-    let is_date =
-        |word: &str| word.contains('/') && word.chars().all(|c| c.is_ascii_digit() || c == '/');
     let is_quoted = |word: &String| word.starts_with('"');
     let is_called = has(&["called", "named"]);
     let is_name = is_called && words.iter().any(is_quoted);
-    let is_path =
-        |word: &String| is_folder(word) && !is_date(word) && !(is_name && is_quoted(word));
+    let is_path = |word: &String| is_folder(word) && !(is_name && is_quoted(word));
     let remedies = [
         (
             has(&CHANGES),
@@ -189,8 +188,9 @@ fn remedies(words: &[String]) -> Vec<&'static str> {
             "jobs work on pictures; `watchkeeper archive query` finds clips",
         ),
         (
-            words.iter().any(|word| is_date(word)),
-            "a date is written as 2026-11-17 or 17 November 2026",
+            words.iter().any(|word| is_slash_date(word)),
+            "day and month are not told apart: write 2026-11-17 or 17 November 2026, and a folder \
+             as ./1/2",
         ),
         (
             has(&["tiff", "tif", "bmp", "gif", "raw", "heic"]),

@@ -7,15 +7,9 @@ use std::io;
 use std::path::Path;
 
 use jiff::civil::Date;
+use watchkeeper_english::is_courtesy;
 
 use super::words::{is_path, number, tokens};
-
-/// Words that change nothing. Prepositions and verbs are not among them: "from" and "to" a date
-/// differ.
-const FUNCTION_WORDS: [&str; 17] = [
-    "a", "an", "the", "my", "me", "our", "please", "i", "we", "want", "you", "can", "could",
-    "would", "of", "then", "just",
-];
 
 /// Value of a slot of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +67,7 @@ impl Pattern {
                     pattern.words.push(value.mark().to_owned());
                     pattern.values.push(value);
                 }
-                None if FUNCTION_WORDS.contains(&word.as_str()) => {}
+                None if is_courtesy(&word) || word == "of" => {}
                 None => pattern.words.push(word),
             }
         }

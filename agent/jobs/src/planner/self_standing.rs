@@ -140,7 +140,8 @@ const BOUNDS: Table = Table("or more=>=|or larger=>=|or bigger=>=|or less=<=|or 
 /// Units of a size, and the field.
 const UNITS: Table = Table(
     "megapixels|megapixel=megapixels|mp=megapixels|pixels wide=width|pixels high=height\
-     |pixels tall=height|kb=kilobytes|kilobytes|mb=megabytes|megabytes",
+     |pixels tall=height|pixel wide=width|pixel high=height|pixel tall=height|kb=kilobytes\
+     |kilobytes|mb=megabytes|megabytes",
 );
 
 /// Comparisons of a side, with the field.
@@ -322,7 +323,11 @@ impl Words {
             if is_filler(word) || is_other {
                 return None;
             }
-            patterns.push(mark.replace("NAME", word));
+            // The ending of a file is not of its name: "ends with 7" finds n7.jpg.
+            let is_end =
+                mark.ends_with("*NAME") && !word.contains('.') && FORMATS.get(word).is_none();
+            let pattern = mark.replace("NAME", word);
+            patterns.push(if is_end { pattern + ".*" } else { pattern });
             at += 1;
             if !self.is_one(at, &["and", "or"]) {
                 break;
@@ -371,7 +376,7 @@ impl Words {
         };
         if let Some((side, at)) = self.meaning(place, SIDES) {
             let (field, comparison) = side.split_once(' ')?;
-            let end = at + 1 + usize::from(self.stands(at + 1, &["pixels"]));
+            let end = at + 1 + usize::from(self.is_in(at + 1, "pixel|pixels"));
             return Some((Test::new(field, comparison, value(at)?), end));
         }
         // "Between 50 and 100 KB".
@@ -528,7 +533,7 @@ mod tests {
             ("whose file names contain \"plate\"", "name is *plate*"),
             ("with names containing plate", "name is *plate*"),
             ("their names begin with pets", "name is pets*"),
-            ("whose name ends in _a or _b", "name is *_a or *_b"),
+            ("whose name ends in _a or _b", "name is *_a.* or *_b.*"),
             ("starting with the newest", "left starting, left newest"),
         ]);
     }

@@ -29,6 +29,17 @@ impl Words {
                 continue;
             }
             let found = self.range_at(place);
+            if let (None, Some((_, end))) = (&found, self.days_to_days(place)) {
+                next = end;
+                continue;
+            }
+            if let Some((bound, end)) = self.denied_bound(place)
+                && range == Range::default()
+            {
+                range = bound;
+                self.use_up(place - 1, end + 1 - place);
+                continue;
+            }
             // A second time behind "and" is denied too, and left.
             let is_joined = denied.is_some_and(|end| end + 1 == place)
                 && self.is_after(place, 1, &["and", "or"]);
@@ -71,8 +82,16 @@ impl Words {
         self.night(range).unwrap_or(range)
     }
 
+    /// `later than July` behind "no": until its end, and no condition. Returns the place behind too.
+    fn denied_bound(&self, place: usize) -> Option<(Range, usize)> {
+        let is_turned = self.is_after_one(place, "no|not") && self.is_in(place, "before|after");
+        let (Range { since, until }, end) = self.range_at(place).filter(|_| is_turned)?;
+        let (since, until) = (until, since);
+        (since.is_some() != until.is_some()).then_some((Range { since, until }, end))
+    }
+
     /// The words from a place on, in lower case; a used one is empty.
-    fn words_from(&self, place: usize) -> Vec<String> {
+    pub(super) fn words_from(&self, place: usize) -> Vec<String> {
         let words = (place..self.len()).map(|at| self.get(at).unwrap_or_default().to_lowercase());
         words.collect()
     }
@@ -140,6 +159,9 @@ impl Words {
         // "From Sunday morning" is the last one.
         let is_from = self.is_in(place, "from|since") && !self.is_weekday(end - 1);
         let is_any = count == 1 && self.is_after(place, 1, &["a", "any", "every"])
+            || self
+                .days_to_days(place)
+                .is_some_and(|(_, behind)| behind == end)
             || self.stands(place, &["of"]) && self.is_after(place, 1, &["first"])
             || !is_from
                 && (place..end).any(|at| self.is_weekday(at))

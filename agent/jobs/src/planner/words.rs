@@ -1,7 +1,7 @@
 //! The words that the planner knows, in lists that are closed: any other is not understood.
 
 use jiff::civil::DateTime;
-use watchkeeper_english::{number_word, one_of};
+use watchkeeper_english::{is_courtesy, one_of};
 
 /// Times of the pictures, in local time; the end is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -37,16 +37,14 @@ impl Choice {
     }
 }
 
-/// Words without a meaning of their own here.
+/// Words without a meaning of their own here, beside [`is_courtesy`].
 const FILLERS: &str = "\
-    a|all|among|an|and|any|anything|are|arrange|as|assemble|at|be|been|bring|build|can|captured\
-    |choose|collate|collect|compile|copy|could|create|deliver|did|divide|divided|do|each|entire\
-    |everything|export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have\
-    |hello|hi|i|in|into|is|just|keep|keeping|kindly|make|me|must|my|need|needed|of|only|order\
-    |ordered|organise|organize|our|pick|please|prepare|produce|provide|put|rank|ranked|return|save\
-    |saw|seen|select|shall|should|show|simply|so|sort|sorted|split|take|taken|thanks|that|the|them\
-    |then|there|to|took|us|want|was|we|were|what|whatever|where|which|whole|with|would|you\
-    |your";
+    all|among|and|any|anything|are|arrange|as|assemble|at|be|been|bring|build|captured|choose\
+    |collate|collect|compile|copy|create|deliver|did|divide|divided|do|each|entire|everything\
+    |export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have|in|into|is|keep\
+    |keeping|make|must|needed|of|only|order|ordered|organise|organize|pick|prepare|produce|provide\
+    |put|rank|ranked|return|save|saw|seen|select|show|simply|so|sort|sorted|split|take|taken|that\
+    |them|there|to|took|was|were|what|whatever|where|which|whole|with";
 
 /// Phrases with their meanings, separated by `|`: `PHRASE=MEANING`, or a phrase that means itself.
 #[derive(Clone, Copy)]
@@ -193,11 +191,7 @@ pub(super) fn is_single(word: &str) -> bool {
 
 /// Reads a number from 1 to 10,000, in digits or as a word.
 pub(super) fn number(word: &str) -> Option<u64> {
-    let word = word.to_lowercase();
-    let named = number_word(&word).map(u64::from);
-    named
-        .or_else(|| word.parse().ok())
-        .filter(|number| (1..=10_000).contains(number))
+    u64::try_from(watchkeeper_english::number(&word.to_lowercase())?).ok()
 }
 
 /// Splits a request at spaces and commas. A quoted text is one word in double quotation marks; the
@@ -260,13 +254,20 @@ pub(super) fn is_folder(word: &str) -> bool {
 
 /// Returns whether a word that is not quoted is a path.
 pub(super) fn is_path(word: &str) -> bool {
-    word.contains('/') || [".", ".."].contains(&word)
+    word.contains('/') && !is_slash_date(word) || [".", ".."].contains(&word)
+}
+
+/// Returns whether a word is a date whose day and month are not told apart: `05/10/2026`.
+pub(super) fn is_slash_date(word: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let (first, rest) = word.split_once('/').unwrap_or_default();
+    first.len() <= 2 && is_number(first) && rest.split('/').all(is_number)
 }
 
 /// Returns whether a word means nothing by itself here.
 pub(super) fn is_filler(word: &str) -> bool {
     let word = word.to_lowercase();
-    one_of(FILLERS, &word) || is_picture_word(&word)
+    is_courtesy(&word) || one_of(FILLERS, &word) || is_picture_word(&word)
 }
 
 /// Returns whether a lower-case word stands for what every request is about.

@@ -45,12 +45,15 @@ impl Acts {
 /// duration was stated.
 pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     r.slot = Slot::Act;
-    let nouns = r.find_all("@nouns_like_verbs");
-    r.with_hidden(nouns, |r| verbs(r, mentions, moves, held))
+    let mut hidden = r.find_all("@nouns_like_verbs");
+    // `stops coming` is the end of it, and nothing that stays.
+    let is_end = |i| r.is_free(i, "stop|stops|stopped") && r.word(i + 1).ends_with("ing");
+    hidden.extend(r.groups(is_end));
+    r.with_hidden(hidden, |r| verbs(r, mentions, moves, held))
 }
 
 /// Assumption where more than staying is said of the objects.
-const ALL_STAY: &str = "I can't tell how they are there, or who is with them: all that stay count.";
+const ALL_STAY: &str = "I can't tell how they are there, or who is with them: all that are there for that time count, also those that move.";
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     let both_ways = r.take_all(&["@both_ways"]);

@@ -3,19 +3,25 @@
 use watchkeeper_contract::rule::CountBound;
 use watchkeeper_english::several;
 
-use super::objects::pick;
+use super::objects::{dedup, pick};
 use super::parts::Parts;
 use crate::lexicon::Polarity;
-use crate::names::Mention;
-use crate::reader::Reader;
+use crate::names::{Mention, class_begins};
+use crate::reader::{Reader, Slot};
 use crate::scene::joined;
+
+/// The template for a class that is seen, whatever it does.
+const ARRIVAL: &str = "arrival";
 
 impl Parts {
     /// The command line of the nearest template with the camera and the classes that were
     /// understood. A number or a time beside unread words may be another one. None where nothing
     /// was understood, or where such a word turns it round: `people without a helmet`.
     pub(super) fn nearest_template(&self, r: &Reader<'_>) -> Option<String> {
-        let turns = |i: usize| r.lexicon.limits(r.free_word(i)) || r.number(i).is_some();
+        // A class that was not read would be lost.
+        let turns = |i: usize| {
+            r.lexicon.limits(r.free_word(i)) || r.number(i).is_some() || class_begins(r, i)
+        };
         let is_missing = |m: &Mention| m.polarity == Polarity::Missing;
         let is_missing = self.mentions.iter().any(is_missing);
         // No template is for what leaves.
@@ -27,6 +33,16 @@ impl Parts {
             return None;
         }
         let name = self.template_name();
+        // What is unread elsewhere than before a class may be what happens: `falls down`.
+        let is_act = |i: usize| {
+            !r.is_read(i) && {
+                let next = (i + 1..r.tokens.len()).find(|i| r.slot_of(*i) != Slot::Free);
+                next.is_none_or(|next| r.slot_of(next) != Slot::Class)
+            }
+        };
+        if name == ARRIVAL && !self.acts.appears && r.positions().any(is_act) {
+            return None;
+        }
         let template = r.lexicon.templates.iter().find(|t| t.name == name)?;
         Some(template.command_line(|parameter| match parameter {
             "class" => (!classes.is_empty()).then(|| several(&classes)),
@@ -44,7 +60,7 @@ impl Parts {
         let models = &r.scene.models;
         let is_known = |m: &&Mention| models.iter().any(|model| !pick(model, m).is_empty());
         let known = self.mentions.iter().filter(is_named).filter(is_known);
-        joined(known.map(|m| &m.said), " or ")
+        joined(dedup(known.map(|m| m.said.clone()).collect()), " or ")
     }
 
     fn template_name(&self) -> &'static str {
@@ -59,7 +75,7 @@ impl Parts {
             None if is_long => "loitering",
             None if self.acts.enters => "zone-entry",
             None if self.settings.times.is_some() => "intruder",
-            None => "arrival",
+            None => ARRIVAL,
         }
     }
 }

@@ -259,16 +259,16 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Re
         !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
     });
     Err(match missing {
-        Some(Mention { said, labels, .. }) => {
+        Some(unknown) => {
             let text = format!(
                 "{} can't be watched for: no model here ({}) knows it. Ask \"what objects can you detect\" for what can.",
-                quoted(said),
+                quoted(unknown.written()),
                 scene.model_names(),
             );
             Refusal {
                 about: Missing::KnownClass,
-                choices: labels.clone(),
-                ..Refusal::not_read(text, vec![said.clone()])
+                choices: unknown.labels.clone(),
+                ..Refusal::not_read(text, vec![unknown.written().to_owned()])
             }
         }
         None => Refusal::new(
@@ -286,7 +286,7 @@ fn tells_none_apart(model: &Model) -> String {
     )
 }
 
-fn dedup(mut words: Vec<String>) -> Vec<String> {
+pub(super) fn dedup(mut words: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     words.retain(|word| seen.insert(word.clone()));
     words

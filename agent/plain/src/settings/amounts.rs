@@ -22,16 +22,24 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
     // `tell me about each person`; a count is of each anyway, and `when every car` is of all.
     let of_class = || {
         let mut words = r.positions();
-        let at = words.find(|i| r.is_free(*i, "each|every") && class_begins(r, i + 1))?;
+        let is_each = |i: &usize| r.is_free(*i, "each|every") && class_begins(r, i + 1);
+        // A model may have a class "camera": `on every camera` is about those of the box.
+        let at = words.find(|i| is_each(i) && !r.is(i + 1, "camera|cam"))?;
         let from = at - usize::from(at > 0 && r.is_free(at - 1, "about|of|for"));
         (!r.has(&["when|if|whenever", "@count"])).then_some(from..at + 1)
     };
     // `on camera every one` is about cameras.
     let is_event = |at: &Range<usize>| !r.is_behind(at.start, "camera|cameras");
-    let each = r.find(&["@each_one"]).map(|found| found.at);
-    let at = each.filter(is_event).or_else(of_class)?;
-    r.mark(at);
-    Some(0.0)
+    let each = r
+        .lexicon
+        .expand("@each_one")
+        .flat_map(|one| r.find_all(one));
+    let mut all: Vec<Range<usize>> = each.filter(is_event).collect();
+    if all.is_empty() {
+        all.extend(of_class());
+    }
+    all.iter().for_each(|at| r.mark(at.clone()));
+    (!all.is_empty()).then_some(0.0)
 }
 
 /// Most events within an hour, from two on; `at most once an hour` is a cool-down.

@@ -173,7 +173,7 @@ impl Settings {
         const IGNORED: &str = ", which urgent events ignore";
         let ignored = if is_urgent { IGNORED } else { "" };
         let quiet = |s| match s {
-            0.0 => "with an event for each one".to_owned(),
+            0.0 => "without a cool-down".to_owned(),
             s => format!("with a cool-down of {}{ignored}", seconds(s)),
         };
         let clip = |clip: ClipSpec| {

@@ -4,7 +4,7 @@ use jiff::ToSpan as _;
 use watchkeeper_plain::answer::{Answer, Look, Looked};
 use watchkeeper_plain::{Change, Scene};
 
-use crate::support::{ask, evening, proposal_in, question_in, with_pipelines};
+use crate::support::{PLAIN, ask, evening, proposal_in, question_in, scene, with_pipelines};
 
 /// A box whose gate watch is paused until eleven tonight, and whose dock watch runs.
 fn box_with_a_pause() -> Scene {
@@ -18,6 +18,46 @@ fn looked(text: &str, scene: &Scene) -> Looked {
     match ask(text, scene) {
         Answer::Look(looked) => looked,
         other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn short_question_goes_on_from_the_one_before() {
+    let of = |question, text| {
+        let found = PLAIN.follow_up(question, text, &scene());
+        found.map(|(whole, _)| whole)
+    };
+    for (question, text, whole) in [
+        (
+            "was anybody on camera gate today?",
+            "and the yard?",
+            "was anybody on camera yard today",
+        ),
+        (
+            "how many cars came yesterday",
+            "and people?",
+            "how many people came yesterday",
+        ),
+        (
+            "how many cars came today?",
+            "what about yesterday",
+            "how many cars came yesterday",
+        ),
+        (
+            "did a car come to the yard",
+            "and last night?",
+            "did a car come to the yard last night",
+        ),
+    ] {
+        assert_eq!(of(question, text).as_deref(), Some(whole), "{text}");
+    }
+    for text in [
+        "and people in the yard",
+        "yesterday",
+        "and pause it",
+        "and purple dogs",
+    ] {
+        assert_eq!(of("how many cars came today", text), None, "{text}");
     }
 }
 

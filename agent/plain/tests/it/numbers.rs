@@ -129,8 +129,11 @@ fn watch_that_tells_no_classes_answers_nothing_about_one() {
     let text = "how many cars came today";
     let (conditions, said) = asked_of(&site_with(entries, "motion"), text);
     assert_eq!(conditions, ["appears"], "{said}");
-    // And of two kinds the one that more cameras report counts.
-    let (conditions, _) = asked_of(&site_with(entries, "yolox-nano"), text);
+    // Who came need not have entered a zone.
+    let (conditions, said) = asked_of(&site_with(entries, "yolox-nano"), text);
+    assert_eq!(conditions, ["appears"], "{said}");
+    let at_place = "how many cars came to the left parking bay today";
+    let (conditions, _) = asked_of(&site_with(entries, "yolox-nano"), at_place);
     assert_eq!(conditions, ["enters"]);
     let seen = "tell me when a car is seen on camera dock";
     let mut scene = site_with(entries, "yolox-nano");
@@ -304,6 +307,11 @@ fn word_for_some_of_a_class_is_told_to_stand_for_all() {
             .assumed
             .iter()
             .any(|a| a.contains("\"child\" from any other person"))
+    );
+    assert!(
+        offer.understood.contains("when a person"),
+        "{}",
+        offer.understood
     );
     let mut scene = site();
     scene.models.push(scene.models[0].clone());

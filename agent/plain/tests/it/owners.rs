@@ -2,6 +2,7 @@
 
 use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
 use watchkeeper_plain::answer::{Answer, Change, Look, Missing, Proposal};
+use watchkeeper_plain::scene::{Deployed, Model};
 
 use crate::support::{
     PLAIN, ask, camera, deployed, proposal, proposal_in, question, question_in, scene, specs,
@@ -578,6 +579,24 @@ fn class_that_is_no_longer_told_pauses_what_tells_only_of_it() {
     let one = proposal_in(&asked.answered("dock-car-appears"), &scene).changes;
     assert_eq!(one[0].pipeline().as_str(), "dock-car-appears");
     assert_eq!(proposal_in(&asked.answered("all"), &scene).changes.len(), 2);
+    // A watch without classes tells of no car.
+    let mut with_motion = scene.clone();
+    with_motion.models = vec![Model {
+        name: "motion".to_owned(),
+        labels: Vec::new(),
+    }];
+    let moving = proposal_in("tell me when anything moves on camera yard", &with_motion);
+    let spec = specs(&moving).remove(0);
+    with_motion.models.extend(scene.models.clone());
+    with_motion.pipelines.push(Deployed {
+        name: spec.id.to_string(),
+        spec,
+        ..scene.pipelines[0].clone()
+    });
+    let stopped = proposal_in("stop telling me about cars", &with_motion);
+    assert_eq!(stopped.changes.len(), 2);
+    let assumed = stopped.assumed.join(" ");
+    assert!(assumed.contains("tells no classes apart"), "{assumed}");
     for text in [
         "stop telling me about everything",
         "stop telling me about my car",
@@ -587,10 +606,52 @@ fn class_that_is_no_longer_told_pauses_what_tells_only_of_it() {
 }
 
 #[test]
+fn absence_is_no_second_event_of_a_watch_for_presence() {
+    let scene = with_pipelines(&["gate"]);
+    for (text, twice) in [
+        ("tell me when a person is on camera gate", true),
+        (
+            "tell me when nobody is on camera gate for 10 minutes",
+            false,
+        ),
+        ("tell me when more than 5 people are on camera gate", false),
+    ] {
+        let assumed = proposal_in(text, &scene).assumed.join(" ");
+        assert_eq!(assumed.contains("may come twice"), twice, "{text}");
+    }
+}
+
+#[test]
+fn every_camera_is_all_though_a_model_knows_cameras() {
+    let mut scene = scene();
+    scene.models[0].labels.push("camera".to_owned());
+    let stopped = "tell me when a car stops coming to the left half on camera gate for 5 minutes";
+    assert!(!matches!(ask(stopped, &scene), Answer::Propose(_)));
+    scene.cameras.push(camera("c9", "Camera 9"));
+    let numbered = proposal_in("tell me when a cat is on camera 9", &scene);
+    assert!(
+        numbered.understood.contains("c9"),
+        "{}",
+        numbered.understood
+    );
+    let proposal = proposal_in("watch for cats on every camera", &scene);
+    assert_eq!(proposal.changes.len(), scene.cameras.len());
+}
+
+#[test]
+fn running_watch_is_told_to_look_out_for_more() {
+    let scene = with_pipelines(&["gate"]);
+    let text = "have the gate watch look out for dogs as well";
+    let changed = specs(&proposal_in(text, &scene)).remove(0);
+    assert!(changed.workflow.to_string().contains("dog"), "{changed:?}");
+}
+
+#[test]
 fn each_of_a_class_is_an_event() {
     for (text, cooldown_s) in [
         ("inform me of each person who is at the gate", 0.0),
         ("tell me about every car on camera gate", 0.0),
+        ("tell me each time a car is on camera gate, every one", 0.0),
         ("tell me about all cars on camera gate", 60.0),
     ] {
         assert_eq!(rule(text).cooldown_s, cooldown_s, "{text}");

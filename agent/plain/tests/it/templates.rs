@@ -88,6 +88,8 @@ fn beside_a_word_that_turns_it_round_no_template_is_nearest() {
     for text in [
         "tell me when zero people are on camera gate for an hour",
         "tell me about people on camera gate unless it rains",
+        "tell me when somebody falls down on camera gate",
+        "tell me when a person and a car are on camera gate at the same time",
         "tell me when someone other than me is at the gate",
         "tell me when all the cars have left camera gate",
         "tell me when not a single person is on camera gate for 10 minutes",

@@ -324,6 +324,6 @@ fn object_that_appeared_during_a_cooldown_is_found_when_it_came() {
     };
     assert_eq!(found(30, 50).moments, [came]);
     let sentence = found(30, 50).left_out_sentence().unwrap_or_default();
-    assert!(sentence.ends_with("or hourly limits: 3."), "{sentence}");
+    assert!(sentence.starts_with("3 more, of any class"), "{sentence}");
     assert!(found(0, 30).moments.is_empty());
 }

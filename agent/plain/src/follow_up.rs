@@ -1,0 +1,61 @@
+//! A question that goes on from the one before: `and in the yard?`, `and cars?`, `what about
+//! yesterday`.
+//!
+//! Invariant: it names one thing, a camera, a class or a time, and nothing else. What the question
+//! before named of that kind gives way to it.
+
+use std::ops::Range;
+
+use crate::moments;
+use crate::names;
+use crate::reader::{Reader, Slot, one_of};
+
+/// Returns the question before with what `text` names in place of its own; `None` if `text` does
+/// not go on from it.
+pub(crate) fn follow_up(question: &Reader<'_>, text: &Reader<'_>) -> Option<String> {
+    const KINDS: [fn(&Reader<'_>) -> Option<Range<usize>>; 3] = [camera, class, time];
+    let lead = text.match_at("@goes_on_from", 0)?.at.end;
+    let said = text.part(lead..text.tokens.len());
+    let mut kinds = KINDS.into_iter();
+    let (read, at) = kinds.find_map(|read| Some((read, read(&said)?)))?;
+    let is_small = |i: usize| said.lexicon.is_asked(said.word(i)) || said.is(i, "?|.|!|,");
+    if !said.positions().all(|i| at.contains(&i) || is_small(i)) {
+        return None;
+    }
+    // A time may be absent: it stands at the end.
+    let end = question.tokens.len() - usize::from(one_of("?|.|!", question.last_word()));
+    let is_time = time(&said).is_some();
+    let old = read(question).or(is_time.then_some(end..end))?;
+    let (before, behind) = (
+        question.written(0..old.start),
+        question.written(old.end..end),
+    );
+    let whole = format!("{before} {} {behind}", said.written(at));
+    Some(whole.trim().to_owned())
+}
+
+/// The only camera that a text names.
+fn camera(r: &Reader<'_>) -> Option<Range<usize>> {
+    match names::camera_positions(r).as_slice() {
+        [(at, _)] => Some(at.clone()),
+        _ => None,
+    }
+}
+
+/// The only class that a text names.
+fn class(r: &Reader<'_>) -> Option<Range<usize>> {
+    match names::find_classes(r).as_slice() {
+        [class] => Some(class.at.clone()),
+        _ => None,
+    }
+}
+
+/// The time that a text names.
+fn time(r: &Reader<'_>) -> Option<Range<usize>> {
+    let mut read = r.reread();
+    moments::past(&mut read)?;
+    let is_taken = |i: &usize| read.slot_of(*i) != Slot::Free;
+    let first = read.positions().find(is_taken)?;
+    let last = read.positions().rfind(is_taken)?;
+    Some(first..last + 1)
+}
