@@ -1,7 +1,7 @@
 //! The built-in `motion` detector: finds moving objects without weights.
 //!
 //! Stages of one frame:
-//! - [`reduce`]: planes to some 360 cells on the longer side;
+//! - [`reduce`]: planes to 200 to 400 cells on the longer side;
 //! - [`light`]: global gain and white balance;
 //! - [`background`] and [`shadow`]: each cell is background, shadow or foreground;
 //! - [`mask`] and [`blobs`]: cells to cleaned components;

@@ -360,6 +360,15 @@ fn thing_that_stops_on_a_known_background_is_kept() {
 }
 
 #[test]
+fn small_pictures_have_few_cells() {
+    for (width, cells) in [(320, 320), (480, 240), (768, 384), (1920, 384)] {
+        let mut s = Scene::new(width, 64);
+        s.rest(1);
+        assert_eq!(s.detector.small.width, cells, "{width} pixels");
+    }
+}
+
+#[test]
 fn thing_there_from_the_start_leaves_no_long_ghost() {
     let mut s = Scene::new(320, 180);
     let car = |x| solid(x, 60, 60, 40, 190.0);
