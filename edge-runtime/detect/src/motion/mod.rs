@@ -61,8 +61,8 @@ const CLOCK_JUMP_FACTOR: f32 = 4.0;
 /// Settings of the motion detector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MotionSettings {
-    /// How long a stopped object is reported before it becomes background; on a background that
-    /// was seen for less than three seconds, twice the time for which it was seen.
+    /// How long a stopped object is reported before it becomes background. On a background that was
+    /// seen for less than three seconds it is twice that time.
     pub absorb: Duration,
 }
 
