@@ -13,12 +13,14 @@ mod measure;
 mod pictures;
 mod request;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::process::ExitCode;
 
 use watchkeeper_config::{Config, redact};
 use watchkeeper_contract::camera_trial::CameraTrialReport;
 use watchkeeper_contract::model::ModelState;
+use watchkeeper_contract::problem::nearest_few;
 
 use self::compare::{Finding, Measured};
 use self::frames::Taken;
@@ -28,6 +30,8 @@ use crate::pipeline::inference::models::Models;
 
 /// Task of the models that are compared.
 const TASK: &str = "object-detection";
+/// Most classes that an error suggests.
+const MAX_NEAR: usize = 3;
 
 /// Runs the trial and prints its report; returns exit code 0, or 2 with a sentence on standard
 /// error.
@@ -91,6 +95,7 @@ fn measure_all(
 ) -> Result<(Vec<Measured>, Vec<String>), CameraTrialError> {
     let (mut measured, mut notes) = (Vec::new(), Vec::new());
     let mut unknown: Vec<&String> = request.class.iter().collect();
+    let mut known = BTreeSet::new();
     for name in names {
         let mut detector = match models.open(name) {
             Ok(detector) => detector,
@@ -103,12 +108,22 @@ fn measure_all(
         };
         let labels = &detector.info().labels;
         unknown.retain(|class| !labels.iter().any(|label| **label == ***class));
+        known.extend(labels.iter().map(ToString::to_string));
         let detector = detector.as_mut();
         let of_model = measure::candidates(name, detector, taken, &request.class)?;
         measured.extend(of_model);
     }
     match unknown.first() {
-        Some(class) if !measured.is_empty() => Err(CameraTrialError::Class((*class).clone())),
+        Some(class) if !measured.is_empty() => {
+            let near = nearest_few(class, known.iter().map(String::as_str), MAX_NEAR).join(", ");
+            Err(CameraTrialError::Class {
+                class: (*class).clone(),
+                remedy: match near.is_empty() {
+                    true => String::new(),
+                    false => format!("; did you mean {near}?"),
+                },
+            })
+        }
         _ => Ok((measured, notes)),
     }
 }

@@ -4,8 +4,9 @@
 //!   doubtful and count for nothing. What stays in one place is counted apart: a parked car, or a
 //!   traffic cone that a network takes for a person in every frame.
 //! - Candidates are compared by what moves, and by all objects only where too little does.
-//! - The candidate that finds most objects is the measure of the others, not the truth.
-//! - Proposed is the cheapest candidate that keeps up and finds nearly as many objects as the best
+//! - An object is agreed if another model has a box there, of any confidence. Only agreed objects
+//!   count for the proposal, unless too few are: a model that sees more mistakes wins nothing.
+//! - Proposed is the cheapest candidate that keeps up and finds nearly as many of them as the best
 //!   of those that keep up.
 
 use std::cmp::Reverse;
@@ -119,6 +120,25 @@ impl Measured {
         let counts = (0..self.frames.len()).map(|frame| self.objects(frame, with_still).len());
         counts.sum()
     }
+
+    /// Number of its objects at which another model has a box too.
+    fn agreed_count(&self, all: &[Self], with_still: bool) -> usize {
+        let others: Vec<&Self> = all.iter().filter(|m| m.model != self.model).collect();
+        let is_agreed = |frame: usize, d: &Detection| {
+            let mut boxes = others.iter().filter_map(|m| m.frames.get(frame)).flatten();
+            boxes.any(|other| is_same(d, other))
+        };
+        let counts = (0..self.frames.len()).map(|frame| {
+            let objects = self.objects(frame, with_still).into_iter();
+            objects.filter(|d| is_agreed(frame, d)).count()
+        });
+        counts.sum()
+    }
+}
+
+/// Whether the boxes of two candidates show one object.
+fn is_same(a: &Detection, b: &Detection) -> bool {
+    a.class == b.class && a.bbox.iou(&b.bbox) >= SAME_IOU
 }
 
 /// Compares the candidates; `source_fps` is what the source delivers, if known.
@@ -137,7 +157,14 @@ pub(super) fn compare(measured: &[Measured], source_fps: Option<f64>) -> Finding
         ..candidate(one)
     });
     let wanted_fps = source_fps.map_or(MIN_FPS, |fps| fps.min(MIN_FPS));
-    let (proposed, mut reason) = propose(measured, &counts, wanted_fps);
+    let agreed = measured
+        .iter()
+        .map(|one| one.agreed_count(measured, with_still));
+    let agreed = Some(agreed.collect()).filter(|agreed: &Vec<usize>| has_enough(agreed));
+    let (proposed, mut reason) = match agreed {
+        Some(agreed) => propose(measured, &agreed, wanted_fps, "objects that two models see"),
+        None => propose(measured, &counts, wanted_fps, "objects"),
+    };
     if with_still && proposed.is_some() {
         reason.push_str(" Hardly anything moved, so objects that stay in one place counted too.");
     }
@@ -194,10 +221,7 @@ fn disagreement(one: &Measured, other: &Measured, with_still: bool) -> Option<f6
         );
         all += mine.len() + theirs.len();
         for d in mine {
-            let same = theirs
-                .iter()
-                .position(|t| t.class == d.class && t.bbox.iou(&d.bbox) >= SAME_IOU);
-            if let Some(place) = same {
+            if let Some(place) = theirs.iter().position(|t| is_same(d, t)) {
                 theirs.swap_remove(place);
                 shared += 2;
             }
@@ -206,9 +230,20 @@ fn disagreement(one: &Measured, other: &Measured, with_still: bool) -> Option<f6
     (all > 0).then(|| 1.0 - f64::from(shared) / all as f64)
 }
 
-fn propose(measured: &[Measured], counts: &[usize], wanted_fps: f64) -> (Option<usize>, String) {
-    let most = counts.iter().copied().max().unwrap_or(0);
-    if most < MIN_OBJECTS {
+/// Whether a candidate found enough for a comparison.
+fn has_enough(counts: &[usize]) -> bool {
+    counts.iter().any(|count| *count >= MIN_OBJECTS)
+}
+
+/// Proposes a candidate by the number of `objects` that each found.
+fn propose(
+    measured: &[Measured],
+    counts: &[usize],
+    wanted_fps: f64,
+    objects: &str,
+) -> (Option<usize>, String) {
+    if !has_enough(counts) {
+        let most = counts.iter().max().unwrap_or(&0);
         let reason = format!(
             "Only {most} objects were seen in all frames, too few to compare: repeat the trial \
              while something happens."
@@ -236,14 +271,10 @@ fn propose(measured: &[Measured], counts: &[usize], wanted_fps: f64) -> (Option<
     let best = able.iter().map(|&i| counts[i]).max().unwrap_or(0);
     let is_good = |i: &usize| counts[*i] as f64 >= NEARLY * best as f64;
     let chosen = cheapest(&mut able.iter().copied().filter(is_good));
-    let reason = chosen.map_or_else(String::new, |i| {
-        let share = 100.0 * counts[i] as f64 / most as f64;
-        format!(
-            "It finds {share:.0} % as many objects as the candidate that finds most, and is the \
-             cheapest one that keeps up with the {wanted_fps:.0} frames per second of a watch and \
-             finds nearly as many as the best one that keeps up."
-        )
-    });
+    let reason = format!(
+        "It is the cheapest of those that keep up and find nearly as many {objects} as the best of \
+         them."
+    );
     (chosen, reason)
 }
 
@@ -311,12 +342,36 @@ mod tests {
         let slow = walking("slow", 900.0, &[0.0, 100.0, 200.0]);
         let finding = compare(&[large, small, good, slow], Some(25.0));
         assert_eq!(finding.proposed, Some(2), "{}", finding.reason);
-        assert!(finding.reason.contains("67 %"), "{}", finding.reason);
+        assert!(
+            finding.reason.contains("that two models see"),
+            "{}",
+            finding.reason
+        );
         let differs = finding.candidates[1].disagreement;
         assert!(
             differs.is_some_and(|d| (d - 0.5).abs() < 1e-9),
             "{differs:?}"
         );
+    }
+
+    #[test]
+    fn objects_that_no_other_model_sees_do_not_win() {
+        let plain = walking("plain", 50.0, &[0.0, 200.0]);
+        let shadows = walking("shadows", 60.0, &[0.0, 200.0, 400.0, 600.0]);
+        let finding = compare(&[shadows.clone(), plain.clone()], None);
+        assert_eq!(finding.proposed, Some(1), "{}", finding.reason);
+        assert!(
+            finding.reason.split_whitespace().count() < 25,
+            "{}",
+            finding.reason
+        );
+        // A candidate of the same model is no second opinion.
+        let tiled = Measured {
+            tiles: Some("2x2".to_owned()),
+            ..shadows.clone()
+        };
+        let finding = compare(&[tiled, shadows, plain], None);
+        assert_eq!(finding.proposed, Some(2), "{}", finding.reason);
     }
 
     #[test]

@@ -71,8 +71,12 @@ pub enum CameraTrialError {
     Model(#[from] ModelError),
     #[error("no model is installed; pull one with watchkeeper models pull yolox-nano")]
     NoModel,
-    #[error("no model knows the class {0:?}")]
-    Class(String),
+    #[error("no model knows the class {class:?}{remedy}")]
+    Class {
+        class: String,
+        /// The nearest classes, or nothing.
+        remedy: String,
+    },
     #[error("{model}: {message}")]
     Detect { model: String, message: String },
     #[error("can't write {}: {message}", path.display())]

@@ -8,8 +8,8 @@
 //!   over the picture (5th to 95th percentile), nor in a single lit cell, such as a lamp. Text that
 //!   a camera writes into the upper and lower [`TEXT_ROWS`] is not a lamp.
 //! - A picture in which a pipeline follows objects is not black, however dark it is.
-//! - *Moved*, *covered*, *blurred*: see [`view`](super::view). Checked for cameras with a fixed view,
-//!   while the picture is neither frozen nor black.
+//! - *Moved*, *covered*, *blurred*, *black* beside the usual light: see [`view`](super::view).
+//!   Checked for cameras with a fixed view, while the picture is neither frozen nor flat.
 
 use std::time::Duration;
 
@@ -133,6 +133,7 @@ impl BlindWatch {
             Some(view) => view.unusual(),
             None => None,
         };
+        let unusual = unusual.filter(|how| *how != Blindness::Black || !has_objects);
         self.unusual_since = unusual.and(self.unusual_since.or(Some(pts)));
         self.grid = grid;
         let black = self.flat_since.filter(|since| pts >= *since + BLACK_AFTER);
@@ -331,6 +332,21 @@ mod tests {
         }
         let lasted = Duration::from_secs(10);
         assert_eq!(seen, [(13, BLACK), (20, BlindChange::Seeing { lasted })]);
+    }
+
+    #[test]
+    fn dark_picture_with_objects_is_not_black_if_it_repeats() {
+        let mut watch = BlindWatch::new(true, None);
+        let mut seen = (0..120).filter_map(|half_second| {
+            let pts = Duration::from_millis(half_second * 500);
+            let is_dark = half_second >= 60;
+            let picture = match is_dark {
+                true => scene(2, 1, 2, half_second / 2),
+                false => scene(80, 60, 3, half_second),
+            };
+            watch.observe(pts, &picture, is_dark.then_some(pts))
+        });
+        assert_eq!(seen.next(), None);
     }
 
     #[test]

@@ -1,23 +1,24 @@
-//! Detects that a camera no longer shows its usual view: it was moved, covered or is out of focus.
+//! Detects that a camera was moved, covered or darkened, or is out of focus.
 //!
 //! Sans-IO, in checks of half a second. A picture is reduced to [`GRID_SIZE`]² cells. The view now,
 //! a mean of [`NOW_CHECKS`], is compared with the usual view, a mean of [`USUAL_CHECKS`]:
 //!
 //! | cells that lost their detail | likeness of the patterns | view |
 //! |---|---|---|
+//! | any, below a tenth of the usual light | | black |
 //! | below a quarter | above 0.5 | usual |
-//! | up to half | below 0.3 | moved |
+//! | up to half | below 0.3, or 0.1 better if shifted by a cell or two | moved |
 //! | more than half | of these cells, below 0.4 | covered |
 //! | more than half | of these cells, above 0.4 | blurred: out of focus, dirty, fogged, dazzled |
 //! | other | | unclear: as before |
 //!
-//! A view counts once [`MIN_RUN`] checks in a row agree. The usual view is learnt only while it is
-//! shown. A moved view becomes the usual one after [`ACCEPTED_AFTER`].
+//! A view counts once [`MIN_RUN`] checks in a row agree; a black one after [`MIN_BLACK_RUN`], and
+//! until there is light. A moved view is the usual one after [`ACCEPTED_AFTER`].
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::source::Blindness;
 use watchkeeper_vision::cells::{GRID_SIZE, TEXT_ROWS, edge_shares};
-use watchkeeper_vision::frame::Picture;
+use watchkeeper_vision::frame::{Picture, PixelFormat};
 
 /// Checks over which the view now is averaged, so that what passes by cancels out: 5 seconds.
 const NOW_CHECKS: u32 = 10;
@@ -27,6 +28,19 @@ const USUAL_CHECKS: u32 = 120;
 const MIN_CHECKS: u32 = 40;
 /// Checks in a row that must agree: 5 seconds.
 const MIN_RUN: u32 = 10;
+/// Checks in a row that must be black: 3 seconds.
+const MIN_BLACK_RUN: u32 = 6;
+/// Share of the usual light below which a view is black.
+const BLACK_SHARE: f32 = 0.1;
+/// Luma of black in pictures of limited range.
+const LIMITED_BLACK: f32 = 16.0;
+/// Cells by which a moved view is shifted for a comparison, the likeness that it needs then, and
+/// the gain that counts. On ten clips a nudge by 2.7 % of the width or height has 0.86 and gains
+/// 0.14 and more. For an unmoved camera each shift is worse by 0.16 and more, one that shakes by
+/// 2 % gains up to 0.02.
+const MAX_SHIFT: usize = 2;
+const MIN_SHIFTED: f32 = 0.6;
+const MIN_SHIFT_GAIN: f32 = 0.1;
 /// Checks after which a moved view is the usual one: an hour.
 const ACCEPTED_AFTER: u32 = 7200;
 /// Rows and columns of cells around a cell whose mean is its surroundings.
@@ -49,6 +63,9 @@ struct View {
     pattern: Vec<f32>,
     /// Share of each cell's samples at an edge.
     detail: Vec<f32>,
+    /// Mean luma above black; 0 in a view that an earlier version has kept.
+    #[serde(default)]
+    light: f32,
 }
 
 /// The usual view of a camera, for the next process.
@@ -127,6 +144,9 @@ impl ViewWatch {
             self.usual.mix(view, self.checks);
             return None;
         }
+        if self.unusual == Some(Blindness::Black) && !self.now.is_black(&self.usual) {
+            self.unusual = None;
+        }
         let verdict = self.now.compare(&self.usual, view);
         let in_a_row = match self.run {
             Some((last, count)) if Some(last) == verdict => count.saturating_add(1),
@@ -143,6 +163,9 @@ impl ViewWatch {
             Some(Verdict::Unusual(Blindness::Moved)) if in_a_row >= ACCEPTED_AFTER => {
                 self.usual = self.now.clone();
             }
+            Some(Verdict::Unusual(Blindness::Black)) if in_a_row >= MIN_BLACK_RUN => {
+                self.unusual = Some(Blindness::Black);
+            }
             Some(Verdict::Unusual(how)) if in_a_row >= MIN_RUN => self.unusual = Some(how),
             Some(Verdict::Unusual(_)) | None => {}
         }
@@ -156,17 +179,26 @@ impl View {
         let mean = means.iter().sum::<f32>() / means.len() as f32;
         let step = (EDGE_SHARE * (mean + DARK)).max(MIN_EDGE);
         let detail = without_text(&edge_shares(picture, step))?.to_vec();
+        let is_limited = picture.format != PixelFormat::Rgb && !picture.color.full_range;
+        let black = if is_limited { LIMITED_BLACK } else { 0.0 };
         Some(Self {
             pattern: pattern(means)?,
             detail,
+            light: (mean - black).max(0.0),
         })
+    }
+
+    /// Whether the light of the usual view has gone.
+    fn is_black(&self, usual: &Self) -> bool {
+        self.light < BLACK_SHARE * usual.light
     }
 
     /// Mixes another view into this mean of `count` views.
     fn mix(&mut self, other: &Self, count: u32) {
         let weight = 1.0 / count as f32;
         let cells = self.pattern.iter_mut().zip(&other.pattern);
-        for (mean, value) in cells.chain(self.detail.iter_mut().zip(&other.detail)) {
+        let cells = cells.chain(self.detail.iter_mut().zip(&other.detail));
+        for (mean, value) in cells.chain([(&mut self.light, &other.light)]) {
             *mean += weight * (value - *mean);
         }
     }
@@ -179,6 +211,9 @@ impl View {
     /// eighth of the picture was 0.26 and less. Of the cells that lost their detail it was 0.12 and
     /// less when covered, 0.49 and more when blurred.
     fn compare(&self, usual: &Self, latest: &Self) -> Option<Verdict> {
+        if latest.is_black(usual) {
+            return Some(Verdict::Unusual(Blindness::Black));
+        }
         let cells = self.detail.iter().zip(&usual.detail).enumerate();
         let detailed = cells.filter(|(_, (_, usual))| **usual > DETAILED);
         let count = detailed.clone().count();
@@ -198,12 +233,32 @@ impl View {
                 false => Blindness::Covered,
             }));
         }
-        match likeness(&self.pattern, &usual.pattern) {
-            likeness if likeness < 0.3 => Some(Verdict::Unusual(Blindness::Moved)),
-            likeness if likeness > 0.5 && lost.len() * 4 < count => Some(Verdict::Usual),
-            _ => None,
+        let alike = likeness(&self.pattern, &usual.pattern);
+        if alike < 0.3 || is_shifted(&self.pattern, &usual.pattern) {
+            return Some(Verdict::Unusual(Blindness::Moved));
         }
+        (alike > 0.5 && lost.len() * 4 < count).then_some(Verdict::Usual)
     }
+}
+
+/// Whether two patterns are alike, and more so if one is shifted by at most [`MAX_SHIFT`] cells.
+fn is_shifted(a: &[f32], b: &[f32]) -> bool {
+    let rows = GRID_SIZE - 2 * TEXT_ROWS;
+    // The inner cells of one pattern, and as many of the other from this place on.
+    let part = |pattern: &[f32], [top, left]: [usize; 2]| -> Vec<f32> {
+        let rows = pattern
+            .chunks(GRID_SIZE)
+            .skip(top)
+            .take(rows - 2 * MAX_SHIFT);
+        let cells = rows.flat_map(|row| row.iter().skip(left).take(GRID_SIZE - 2 * MAX_SHIFT));
+        cells.copied().collect()
+    };
+    let inner = part(a, [MAX_SHIFT; 2]);
+    let shifts =
+        (0..=2 * MAX_SHIFT).flat_map(|top| (0..=2 * MAX_SHIFT).map(move |left| [top, left]));
+    let likenesses = shifts.map(|shift| likeness(&inner, &part(b, shift)));
+    let best = likenesses.fold(-1.0, f32::max);
+    best > MIN_SHIFTED && best - likeness(&inner, &part(b, [MAX_SHIFT; 2])) > MIN_SHIFT_GAIN
 }
 
 /// The rows of a grid without those of the camera's text, which stays when it is covered; `None`
@@ -337,9 +392,60 @@ mod tests {
         let aside = GrayImage::from_fn(SIZE[0], SIZE[1], |x, y| street[((x + 40) % SIZE[0], y)]);
         let near = imageops::crop_imm(&street, 40, 30, 240, 180).to_image();
         let near = imageops::resize(&near, SIZE[0], SIZE[1], imageops::FilterType::Triangle);
-        for moved in [aside, near, imageops::rotate180(&street)] {
+        let nudged = GrayImage::from_fn(SIZE[0], SIZE[1], |x, y| street[((x + 9) % SIZE[0], y)]);
+        for moved in [aside, near, nudged, imageops::rotate180(&street)] {
             assert_eq!(watch(&street, &moved), [None, Some(Blindness::Moved)]);
         }
+    }
+
+    #[test]
+    fn camera_that_shakes_has_its_usual_view() {
+        let street = street();
+        let mut random = fastrand::Rng::with_seed(3);
+        let shaken = (0..40).flat_map(|_| {
+            let [dx, dy] = [random.u32(0..9), random.u32(0..7)];
+            let shaken = GrayImage::from_fn(SIZE[0], SIZE[1], |x, y| {
+                street[(
+                    (x + SIZE[0] + dx - 4) % SIZE[0],
+                    (y + SIZE[1] + dy - 3) % SIZE[1],
+                )]
+            });
+            views(&shaken).into_iter().take(1)
+        });
+        let shaken: Vec<View> = shaken.collect();
+        let usual = views(&street);
+        let shown = usual.iter().cycle().take(120);
+        let mut watch = ViewWatch::default();
+        let mut found = shown
+            .chain(shaken.iter().cycle().take(240))
+            .map(|view| watch.judge(view));
+        assert!(found.all(|unusual| unusual.is_none()));
+    }
+
+    #[test]
+    fn view_without_light_is_black_within_three_seconds() {
+        let street = street();
+        let dark = each_pixel(&street, |_, level| level / 40.0);
+        let (usual, dark) = (views(&street), views(&dark));
+        let mut watch = ViewWatch::default();
+        let usual: Vec<_> = usual
+            .iter()
+            .cycle()
+            .take(120)
+            .map(|v| watch.judge(v))
+            .collect();
+        assert!(usual.iter().all(Option::is_none));
+        let mut checks = dark.iter().cycle().map(|view| watch.judge(view));
+        assert_eq!(
+            checks.position(|unusual| unusual == Some(Blindness::Black)),
+            Some(5)
+        );
+        // A lamp shows a part of another pattern: not the usual view, but not black.
+        let lit = views(&each_pixel(&imageops::rotate180(&street), |_, level| {
+            level * 0.4
+        }));
+        let mut checks = lit.iter().cycle().take(10).map(|view| watch.judge(view));
+        assert!(checks.any(|unusual| unusual != Some(Blindness::Black)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::bounded;
-use watchkeeper_contract::problem::nearest;
+use watchkeeper_contract::problem::nearest_few;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_engine::templates::annotate::with_drawing;
@@ -26,6 +26,8 @@ use crate::watch::plain;
 
 /// Value of `--watch` for every class of a model.
 const ALL: &str = "all";
+/// Most classes that an error suggests.
+const MAX_NEAR: usize = 3;
 
 /// Checked flags of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -345,11 +347,17 @@ fn known_classes(
 
 fn unknown_class(word: &str, labels: &[&str], model: &str, plain: &Plain) -> Failure {
     let includes = |label: &&&str| !plain.classes(label, &[word]).is_empty();
-    let likely = labels.iter().find(includes).copied();
-    let likely = likely.or_else(|| nearest(word, labels.iter().copied()));
-    let remedy = likely.map_or_else(String::new, |label| format!("; did you mean {label}?"));
-    Failure::input(format!("{model} does not know the class {word:?}{remedy}"))
-        .with([format!("classes of {model}: {}", labels.join(", "))])
+    let mut likely: Vec<&str> = labels.iter().find(includes).copied().into_iter().collect();
+    if likely.is_empty() {
+        likely = nearest_few(word, labels.iter().copied(), MAX_NEAR);
+    }
+    let unknown = format!("{model} does not know the class {word:?}");
+    match likely.is_empty() {
+        true => {
+            Failure::input(unknown).with([format!("classes of {model}: {}", labels.join(", "))])
+        }
+        false => Failure::input(format!("{unknown}; did you mean {}?", likely.join(", "))),
+    }
 }
 
 fn rules(texts: &[String]) -> Result<Vec<RuleSpec>, Failure> {

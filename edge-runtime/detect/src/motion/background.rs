@@ -5,7 +5,8 @@
 //!   foreground-background segmentation using codebook model", 2005).
 //! - The candidate becomes background once it was seen [`TRUST`] times as long as the background,
 //!   or for the time of absorption. So the ghosts of people in the first picture soon disappear,
-//!   even under an object. When a parked car leaves, the former background is recognised at once.
+//!   even under an object. An object on a background that was seen for [`Absorb::other`] gets the
+//!   whole time. When a parked car leaves, the former background is recognised at once.
 //! - Thresholds follow each cell's noise. They rise where foreground keeps turning out to be
 //!   nothing, such as leaves (Hofmann, Tiefenbacher and Rigoll, "The pixel-based adaptive
 //!   segmenter", 2012).
@@ -255,13 +256,15 @@ impl Background {
             ],
         );
         self.age[i] += dt;
-        let longest = match held {
-            OBJECT => absorb.object,
+        let trusted = TRUST * self.seen[i];
+        let limit = match held {
             GHOST => 0.0,
-            _ => absorb.other,
+            // It came to a background that was known, so it is none, however long it stands.
+            OBJECT if self.seen[i] >= absorb.other => absorb.object,
+            OBJECT => absorb.object.min(trusted),
+            _ => absorb.other.min(trusted),
         };
-        let limit = longest.min(TRUST * self.seen[i]).max(MIN_CANDIDATE_S);
-        if self.age[i] >= limit {
+        if self.age[i] >= limit.max(MIN_CANDIDATE_S) {
             // Only under an object that stopped is the old background certain to return.
             let former = if held == OBJECT {
                 self.back.at(i)

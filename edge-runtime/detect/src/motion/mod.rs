@@ -1,7 +1,7 @@
 //! The built-in `motion` detector: finds moving objects without weights.
 //!
 //! Stages of one frame:
-//! - [`reduce`]: planes to some 360 cells on the longer side;
+//! - [`reduce`]: planes to 200 to 400 cells on the longer side;
 //! - [`light`]: global gain and white balance;
 //! - [`background`] and [`shadow`]: each cell is background, shadow or foreground;
 //! - [`mask`] and [`blobs`]: cells to cleaned components;
@@ -61,8 +61,8 @@ const CLOCK_JUMP_FACTOR: f32 = 4.0;
 /// Settings of the motion detector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MotionSettings {
-    /// How long a stopped object is reported before it becomes background; soon after the start,
-    /// twice the time for which the background was seen.
+    /// How long a stopped object is reported before it becomes background. On a background that was
+    /// seen for less than three seconds it is twice that time.
     pub absorb: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The reduced picture: area averages of the planes, some 360 cells on the longer side.
+//! The reduced picture: area averages of the planes, 200 to 400 cells on the longer side.
 //!
 //! - I420, NV12 and RGB with padded rows become three `f32` planes: luma above black, and two
 //!   chroma planes around zero.
@@ -8,9 +8,9 @@
 
 use watchkeeper_vision::frame::{ColorMatrix, Picture, PixelFormat};
 
-/// Approximate cells of the longer side: a person 30 pixels high in 1080p keeps some 10 cells, and
-/// a slow core keeps up.
-const LONG_SIDE: u32 = 360;
+/// Most cells of the longer side: a person 30 pixels high in 1080p keeps 6, and a slow core keeps
+/// up.
+const MAX_LONG_SIDE: u32 = 400;
 
 /// The reduced picture.
 #[derive(Debug, Default)]
@@ -81,17 +81,12 @@ fn channels(picture: &Picture) -> [Samples; 3] {
 }
 
 impl Small {
-    /// Pixels per cell for a picture of this size.
-    fn factor_for(width: u32, height: u32) -> usize {
-        let long = width.max(height);
-        ((long + LONG_SIDE / 2) / LONG_SIDE).max(1) as usize
-    }
-
     /// Averages `picture` into the cells; allocates only when the size changes. `None` where a
     /// plane is shorter than the size says.
     pub(super) fn fill(&mut self, picture: &Picture) -> Option<()> {
         let (pw, ph) = (picture.width as usize, picture.height as usize);
-        self.factor = Self::factor_for(picture.width, picture.height);
+        let long_side = picture.width.max(picture.height);
+        self.factor = long_side.div_ceil(MAX_LONG_SIDE).max(1) as usize;
         self.width = pw.div_ceil(self.factor);
         self.height = ph.div_ceil(self.factor);
         let cells = self.width * self.height;

@@ -344,6 +344,31 @@ fn stopped_object_is_reported_until_absorbed_without_ghost() {
 }
 
 #[test]
+fn thing_that_stops_on_a_known_background_is_kept() {
+    let mut s = Scene::new(320, 180);
+    s.detector = MotionDetector::default();
+    // 3.2 s of background, then 16 s of a thing on it.
+    s.rest(40);
+    let person = |x| solid(x, 20, 90, 160, 30.0);
+    for i in 0..10 {
+        s.show(&[person(-60 + i * 20)]);
+    }
+    for i in 0..200 {
+        let found = s.show(&[person(130)]);
+        assert_eq!(found.len(), 1, "frame {i}: {found:?}");
+    }
+}
+
+#[test]
+fn small_pictures_have_few_cells() {
+    for (width, cells) in [(320, 320), (480, 240), (768, 384), (1920, 384)] {
+        let mut s = Scene::new(width, 64);
+        s.rest(1);
+        assert_eq!(s.detector.small.width, cells, "{width} pixels");
+    }
+}
+
+#[test]
 fn thing_there_from_the_start_leaves_no_long_ghost() {
     let mut s = Scene::new(320, 180);
     let car = |x| solid(x, 60, 60, 40, 190.0);

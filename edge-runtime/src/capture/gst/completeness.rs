@@ -41,11 +41,13 @@ pub(super) struct Completeness {
     errors: DecoderErrors,
 }
 
-/// Errors that the decoder reported. Their number follows from the stream. Their place does not:
-/// libav reports from threads that decode several pictures at a time.
+/// Errors that the decoder reported. Their number follows from the stream. Their place is known to
+/// a second or so: libav reports from threads that decode several pictures at a time.
 #[derive(Debug, Default)]
 struct DecoderErrors {
     count: u64,
+    /// Ends of the last given picture at the first and at the latest error.
+    span: Option<[gst::ClockTime; 2]>,
     /// Whether another decoder of the process may have reported some of them.
     is_shared: bool,
 }
@@ -72,6 +74,9 @@ impl Completeness {
 
     /// Counts an error that a decoder reported.
     pub(super) fn note_error(&mut self, is_shared: bool) {
+        let at = self.end.unwrap_or_default();
+        let [first, _] = self.errors.span.unwrap_or([at; 2]);
+        self.errors.span = Some([first, at]);
         self.errors.count += 1;
         self.errors.is_shared |= is_shared;
     }
@@ -141,7 +146,12 @@ impl DecoderErrors {
             true => ", some perhaps of another source",
             false => "",
         };
-        Some(format!("{count}{whose}"))
+        let [from, to] = self.span.unwrap_or_default();
+        let (from, to) = (from.seconds(), to.seconds() + 1);
+        Some(format!(
+            "{count}{whose}, between about {from} and {to} s: counts and events of that time may \
+             be wrong"
+        ))
     }
 }
 
@@ -241,11 +251,18 @@ mod tests {
 
     #[test]
     fn errors_of_the_decoder_are_counted() {
-        let mut seen = Completeness::default();
+        let mut seen = Completeness {
+            end: Some(gst::ClockTime::from_mseconds(3_400)),
+            ..Completeness::default()
+        };
+        let end = "counts and events of that time may be wrong";
         seen.note_error(false);
-        assert_eq!(seen.missing_parts(None), ["one decoder error"]);
+        let said = format!("one decoder error, between about 3 and 4 s: {end}");
+        assert_eq!(seen.missing_parts(None), [said]);
+        seen.end = Some(gst::ClockTime::from_seconds(9));
         seen.note_error(true);
-        let said = "2 decoder errors, some perhaps of another source";
+        let whose = "some perhaps of another source";
+        let said = format!("2 decoder errors, {whose}, between about 3 and 10 s: {end}");
         assert_eq!(seen.missing_parts(None), [said]);
     }
 

@@ -43,10 +43,13 @@ struct OpenOutage {
 pub(super) fn describe_blindness(how: Blindness) -> &'static str {
     match how {
         Blindness::Frozen => "the picture is frozen",
-        Blindness::Black => "the picture is black or one flat colour",
+        Blindness::Black => {
+            "the picture is black or one flat colour: uncover the lens, or switch the light on"
+        }
         Blindness::Moved => {
-            "the camera shows another view than usual, so lines and zones may be in the wrong \
-             place: aim it again, or draw them again. After an hour the view counts as usual"
+            "the camera shows another view than usual, so each line, zone and mask of its \
+             pipelines may be in the wrong place: aim it again, or draw them again. After an hour \
+             the view counts as usual"
         }
         Blindness::Covered => "something covers more than half of the usual view",
         Blindness::Blurred => {

@@ -82,11 +82,15 @@ fn recording_that_lacks_its_end_or_middle_says_so() {
         rest.starts_with("of 200 pictures could not be decoded; "),
         "{rest}"
     );
-    assert!(rest.ends_with(" decoder errors"), "{rest}");
+    assert!(rest.contains(" decoder errors, between about "), "{rest}");
     // Single pictures are not counted.
     let (missing, lost): (usize, usize) = (missing.parse().unwrap(), 200 - frames);
     assert!((lost - 4..=lost).contains(&missing), "{note}: {lost}");
-    assert_eq!(play(&path, &damaged), (frames, Some(note)), "again");
+    // The seconds of the errors are not the same in each run.
+    let without_seconds = |note: &str| note.split(" between ").next().map(str::to_owned);
+    let (frames_again, again) = play(&path, &damaged);
+    assert_eq!(frames_again, frames);
+    assert_eq!(without_seconds(&again.unwrap()), without_seconds(&note));
 }
 
 #[test]

@@ -247,10 +247,10 @@ fn moved_covered_or_blurred_camera_is_noticed_until_repair() {
         }
         picture
     };
-    let aside = |picture: &GrayImage| {
+    let aside = |picture: &GrayImage, part: u32| {
         let width = picture.width();
         GrayImage::from_fn(width, picture.height(), |x, y| {
-            picture[((x + width / 8) % width, y)]
+            picture[((x + width / part) % width, y)]
         })
     };
     for clip in ["crossing_bor.mp4", "pets09_f001-300_768x576.mp4"] {
@@ -272,7 +272,12 @@ fn moved_covered_or_blurred_camera_is_noticed_until_repair() {
         };
         assert_eq!(kinds(&|picture| fade(picture, 0.4, 0.0)), [], "{clip}");
         assert_eq!(kinds(&|picture| fade(picture, 0.6, 90.0)), [], "{clip}");
-        assert_eq!(kinds(&aside), [Some(Blindness::Moved), None], "{clip}");
+        for part in [8, 37] {
+            let moved = kinds(&|picture| aside(picture, part));
+            assert_eq!(moved, [Some(Blindness::Moved), None], "{clip}, 1/{part}");
+        }
+        let dark = kinds(&|picture| fade(picture, 0.025, 0.0));
+        assert_eq!(dark, [Some(Blindness::Black), None], "{clip}");
         let bag = |picture: &GrayImage| {
             let mut covered = picture.clone();
             for (x, y, pixel) in covered.enumerate_pixels_mut() {
