@@ -50,7 +50,7 @@ pub enum ShapeError {
     NoName(&'static str, &'static str),
     /// The name has other characters.
     #[error(
-        "name {0:?} is not allowed; use 1 to 40 letters, digits, '-' and '_', beginning with a \
+        "name {0:?} is not allowed; use 1 to 40 of A-Z, a-z, 0-9, '-' and '_', beginning with a \
          letter"
     )]
     BadName(String),
