@@ -206,8 +206,8 @@ mod tests {
     fn invalid_line_error_has_a_remedy() {
         for (text, part) in [
             ("0,0,1,1", "NAME:x1,y1,x2,y2"),
-            ("my door:0,0,1,1", "letters, digits"),
-            (":0,0,1,1", "letters, digits"),
+            ("my door:0,0,1,1", "A-Z, a-z, 0-9"),
+            (":0,0,1,1", "A-Z, a-z, 0-9"),
             ("tracker:0,0,1,1", "tracker1"),
             ("draw-x:0,0,1,1", "taken"),
             ("count-x:0,0,1,1", "taken"),
