@@ -13,6 +13,9 @@ use crate::second_opinion;
 /// Capacity of the request queue; a caller beyond it waits.
 const MAX_REQUESTS: usize = 8;
 
+/// Begins the agent's problem about a broker without a session.
+pub const NO_SESSION: &str = "there is no session with the broker";
+
 /// Status of the agent.
 #[derive(Debug, Clone, Serialize)]
 pub struct AgentStatus {

@@ -209,6 +209,7 @@ impl Api {
             effects: self.manager.parts().effects.counts(),
             review_shares,
             event_times: self.manager.parts().recorder.event_times(),
+            storage: self.manager.storage_fault(),
             channels: self.manager.parts().channels.clone(),
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ulid::Ulid;
 use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::time::Wall;
 
 use crate::clock;
 use crate::journal::Stamp;
@@ -16,6 +17,7 @@ use crate::journal::Stamp;
 pub struct Boot {
     id: Arc<str>,
     started: Instant,
+    started_at: Wall,
 }
 
 impl Boot {
@@ -25,6 +27,7 @@ impl Boot {
         Self {
             id: Ulid::new().to_string().into(),
             started: Instant::now(),
+            started_at: clock::wall(),
         }
     }
 
@@ -34,6 +37,10 @@ impl Boot {
 
     pub fn started(&self) -> Instant {
         self.started
+    }
+
+    pub fn started_at(&self) -> Wall {
+        self.started_at
     }
 
     pub fn uptime(&self) -> Duration {

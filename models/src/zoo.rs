@@ -31,6 +31,7 @@ use watchkeeper_contract::problem::nearest_few;
 use crate::digest::{self, Sha256Sum};
 use crate::download;
 use crate::manifest::Manifest;
+use crate::onnx;
 use crate::package;
 use crate::raw::{MAX_FILE, ManifestError, read_small};
 
@@ -200,13 +201,20 @@ impl Zoo {
             Arc::new(Manifest::read(&beside)?)
         } else {
             let sum = digest::of_unchanged_file(path).map_err(|source| unreadable(path, source))?;
-            self.recognise(sum)
-                .cloned()
-                .ok_or_else(|| ZooError::Unrecognised {
-                    path: path.to_owned(),
-                    sha256: sum,
-                    manifest: beside,
-                })?
+            let Some(known) = self.recognise(sum) else {
+                let is_onnx = path.extension().is_some_and(|e| e == "onnx");
+                let path = path.to_owned();
+                let file = fs::read(&path).map_err(|source| unreadable(&path, source))?;
+                return Err(match is_onnx && !onnx::is_whole(file) {
+                    true => ZooError::NotOnnx { path },
+                    false => ZooError::Unrecognised {
+                        path,
+                        sha256: sum,
+                        manifest: beside,
+                    },
+                });
+            };
+            Arc::clone(known)
         };
         Ok(Resolved {
             manifest,

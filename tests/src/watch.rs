@@ -101,11 +101,14 @@ impl Watched {
     /// Waits for the notice that the source is back; returns how long it was lost.
     ///
     /// # Errors
-    /// If none arrives, or another notice.
+    /// If none arrives, or another notice than one about a further cause.
     pub fn back(&self) -> anyhow::Result<Duration> {
-        match self.notice()? {
-            SourceNotice::Back { lasted, .. } => Ok(lasted),
-            other => bail!("not back but {other:?}"),
+        loop {
+            match self.notice()? {
+                SourceNotice::Back { lasted, .. } => return Ok(lasted),
+                SourceNotice::Lost { .. } => {}
+                other => bail!("not back but {other:?}"),
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use std::path::Path;
 pub(super) use finding::Finding;
 use finding::Level;
 use watchkeeper_agent::connectors::secrets::credentials_folder;
+use watchkeeper_agent::status::NO_SESSION;
 use watchkeeper_assistant::notes::{EmbedderChoice, choose_embedder};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
@@ -51,10 +52,14 @@ pub(super) fn run(
     let known: Vec<String> = errors.iter().map(|e| format!("runtime: {e}")).collect();
     let health = runtime::health(config).into_iter();
     findings.extend(health.filter(|finding| !known.contains(&finding.what)));
-    findings.extend(agent(config));
+    let broker = config.mqtt.as_ref().map(broker);
+    let is_away = broker.as_ref().is_some_and(|it| it.level == Level::Problem);
+    // A broker that is away is one problem, although the agent reports it too.
+    let is_repeated = |it: &Finding| is_away && it.what.contains(NO_SESSION);
+    findings.extend(agent(config).into_iter().filter(|it| !is_repeated(it)));
     findings.push(state::space(&config.state_dir));
     findings.extend(sinks(config));
-    findings.extend(config.mqtt.as_ref().map(broker));
+    findings.extend(broker);
     findings.extend(config.mqtt.as_ref().map(commands));
     let credentials = credentials_folder();
     findings.extend(channels::check(&config.channels, credentials.as_deref()));

@@ -10,7 +10,7 @@ use serde_json::json;
 use watchkeeper_config::Config;
 use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
-use watchkeeper_contract::pipeline::PipelineStatus;
+use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus, RateLimit};
 use watchkeeper_contract::source::{
     Blindness, Pace, RtspTransport, SourceCounters, SourceSpec, SourceState, SourceStatus,
 };
@@ -30,7 +30,7 @@ use super::look_rates;
 use super::output::Output;
 use super::pipeline_file::read_definition;
 use super::privacy;
-use super::reasons::{print_reasons, without_reason};
+use super::reasons::{not_in_tables, print_reasons, without_causes_of_sources, without_reason};
 use super::runtime_absence;
 use super::source_path::absolute_uri;
 use super::tune;
@@ -77,7 +77,9 @@ pub(super) fn show_status(
         health.pid,
         health.last_seq
     ));
-    for sentence in health.reasons.iter().chain(&health.notes) {
+    let pipelines = without_causes_of_sources(sources, pipelines);
+    let reasons = not_in_tables(&health.reasons, sources, &pipelines);
+    for sentence in reasons.into_iter().chain(&health.notes) {
         out.line(format!("  {sentence}"));
     }
     let effects = &health.effects;
@@ -99,7 +101,7 @@ pub(super) fn show_status(
     }
     if !pipelines.is_empty() {
         out.line("");
-        pipeline_table(pipelines, out);
+        pipeline_table(&pipelines, out);
     }
 }
 
@@ -412,7 +414,11 @@ fn source_state(state: &SourceState) -> String {
 
 /// Returns the state of a pipeline without its reason, and when its pause ends automatically.
 fn state_with_end(pipeline: &PipelineStatus) -> String {
-    let state = without_reason(&pipeline_state(&pipeline.state));
+    let state = match (&pipeline.state, pipeline.looks.and_then(|it| it.limited_by)) {
+        (PipelineState::Running, Some(RateLimit::Camera)) => "no picture".to_owned(),
+        (PipelineState::Running, Some(RateLimit::Disk)) => "waits for the disk".to_owned(),
+        (state, _) => without_reason(&pipeline_state(state)),
+    };
     match pipeline.paused_until {
         Some(until) => format!("{state} until {}", local_time(until.as_millisecond())),
         None => state,

@@ -298,6 +298,14 @@ async fn alarm_of_an_outage_is_published_again_to_a_new_broker() {
     fixture
         .subscriber
         .expect("/alarm/source_outage/gate", serde_json::Value::is_null);
+    fixture.runtime.refuse_storage(true);
+    fixture
+        .subscriber
+        .expect_state("/alarm/storage", |v| v["severity"] == "critical");
+    fixture.runtime.refuse_storage(false);
+    fixture
+        .subscriber
+        .expect_state("/alarm/storage", serde_json::Value::is_null);
 }
 
 #[tokio::test(flavor = "multi_thread")]

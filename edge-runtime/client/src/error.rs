@@ -21,10 +21,13 @@ const MAY_PASS: [StatusCode; 3] = [
 pub enum ClientError {
     /// No process accepts connections on the socket.
     #[error(
-        "the runtime is not reachable at {}: {cause}; start it (`{}`) or name its socket with --socket",
+        "the runtime is not reachable at {}: {cause}; start it: {}",
         socket.display(), how_to_start::start(Path::new("/"), RUNTIME)
     )]
-    Unreachable { socket: PathBuf, cause: String },
+    Unreachable {
+        socket: PathBuf,
+        cause: &'static str,
+    },
     /// This user has no permission on the socket.
     #[error(
         "this user may not open {}: {cause}; {}",

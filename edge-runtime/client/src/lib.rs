@@ -216,8 +216,8 @@ impl RuntimeClient {
             ClientError::Unreachable {
                 socket: self.socket.clone(),
                 cause: match self.socket.exists() {
-                    true => root_cause(error),
-                    false => "its socket is not there".to_owned(),
+                    true => "no process answers there",
+                    false => "its socket is not there",
                 },
             }
         } else if error.is_timeout() {

@@ -72,6 +72,19 @@ fn message_text(debug: &str) -> &str {
     debug.split_once(":\n").map_or("", |(_, words)| words)
 }
 
+/// Returns the status in an element's debug string that says that a server failed, such as `503`.
+pub(super) fn server_error(debug: &str) -> Option<&str> {
+    let mut words = message_text(debug).split_whitespace();
+    words.find_map(|word| {
+        let status = word
+            .strip_prefix('(')?
+            .trim_end_matches([',', '.'])
+            .strip_suffix(')')?;
+        let is_status = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
+        (is_status && status.starts_with('5')).then_some(status)
+    })
+}
+
 /// Returns the cause of an element's error by its text, domain and code.
 pub(super) fn from_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
     let text = format!("{} {}", error.message(), message_text(debug)).to_ascii_lowercase();
@@ -306,6 +319,9 @@ mod tests {
         ] {
             assert_eq!(of(&format!("{place}:\n{words}")), cause, "{words}");
         }
+        let answer = "Service Unavailable (503), URL: http://cam/503, Redirect to: (NULL)";
+        assert_eq!(server_error(&format!("{place}:\n{answer}")), Some("503"));
+        assert_eq!(server_error(&format!("{place}:\nNot Found (404)")), None);
     }
 
     #[test]

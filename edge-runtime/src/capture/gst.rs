@@ -75,7 +75,7 @@ pub fn missing_hardware() -> Vec<Missing> {
         .map(|hardware| Missing {
             element: hardware.element.to_owned(),
             package: package_of(hardware.element).unwrap_or_default().to_owned(),
-            needed_for: format!("hardware decoding on this {}", hardware.board),
+            needed_for: format!("hardware decoding by {}", hardware.by),
         })
         .collect()
 }
@@ -230,6 +230,8 @@ impl GstFeed {
     ) -> FeedError {
         let debug = debug.unwrap_or_default();
         let mut cause = cause::from_gst(error, debug);
+        let is_unlinked =
+            missing.is_none() && error.kind::<gst::StreamError>() == Some(gst::StreamError::Failed);
         let detail = missing.map_or_else(
             || lowercase_first(error.message()),
             |what| {
@@ -240,19 +242,16 @@ impl GstFeed {
             },
         );
         match &self.kind {
-            Kind::File(_) => {
-                // The file could be opened, so the error is about its content.
-                let cause = LossCause::Codec;
-                let message = format!(
-                    "{} is not a video that can be decoded ({detail}); check the file",
-                    self.place
-                );
-                FeedError {
-                    cause,
-                    message,
-                    is_retryable: false,
-                }
-            }
+            // The file could be opened, so the error is about its content.
+            Kind::File(_) => FeedError {
+                cause: LossCause::Codec,
+                message: format!(
+                    "{} {}",
+                    self.place,
+                    self.explain_content(&detail, is_unlinked)
+                ),
+                is_retryable: false,
+            },
             Kind::Network(url) => {
                 let connected = self.signals.connected.load(Ordering::Relaxed);
                 if self.signals.untrusted.load(Ordering::Relaxed) {
@@ -264,6 +263,18 @@ impl GstFeed {
                 if cause == LossCause::Other && connected {
                     cause = LossCause::EndOfStream;
                 }
+                let detail = match (cause, cause::server_error(debug)) {
+                    (LossCause::Other, Some(status)) => format!(
+                        "its server answers with error {status}; restart the camera if that lasts"
+                    ),
+                    (LossCause::Other, None) => {
+                        format!("it sends no video ({detail}); check the address and the port")
+                    }
+                    (LossCause::EndOfStream, _) => {
+                        format!("the stream broke off ({detail}); check the network and the camera")
+                    }
+                    _ => detail,
+                };
                 FeedError {
                     cause,
                     message: cause::describe(cause, &self.place, &detail),
@@ -276,6 +287,22 @@ impl GstFeed {
                 is_retryable: true,
             },
         }
+    }
+
+    /// Describes why the content of a file can't be decoded, with the remedy.
+    fn explain_content(&self, detail: &str, is_unlinked: bool) -> String {
+        let has_sound = self.signals.has_sound.load(Ordering::Relaxed);
+        if has_sound && is_unlinked && !self.signals.connected.load(Ordering::Relaxed) {
+            return "holds sound and no video; name a video file".to_owned();
+        }
+        if detail.contains("no playable streams") {
+            return "has no index of its pictures: its recording was probably cut; copy the whole \
+                    file again"
+                .to_owned();
+        }
+        format!(
+            "is not a video that can be decoded ({detail}); copy it again, or convert it to MP4"
+        )
     }
 
     /// Returns the next part that the recording lacks, at its end.

@@ -16,6 +16,7 @@ use watchkeeper_contract::source::{Blindness, LossCause};
 use watchkeeper_vision::frame::Frame;
 
 use super::packets::{PacketReader, PacketRing};
+use super::rate::Meter;
 
 /// Max frames that wait for one subscriber of a recording; a live source has a slot of one.
 pub const QUEUE_SIZE: usize = 2;
@@ -78,6 +79,8 @@ struct State {
     closed: bool,
     /// Whether the latest frame overwrote frames that were not taken in time.
     drops_late: bool,
+    /// Frames delivered to any subscriber.
+    delivered: Meter,
 }
 
 /// Mailbox between one source and its subscribers.
@@ -191,6 +194,7 @@ impl Hub {
         if state.departures != departures {
             return 0;
         }
+        state.delivered.count(Instant::now());
         let mut overwritten = 0;
         for slot in state.slots.values_mut() {
             if policy == Policy::Newest {
@@ -223,11 +227,6 @@ impl Hub {
         state.outcome = Some(outcome);
         state.is_dead = true;
         wake(&state);
-    }
-
-    /// Number of frames delivered to a subscription; `None` once it has ended.
-    fn offered(&self, id: u64) -> Option<u64> {
-        self.state.lock().slots.get(&id).map(|slot| slot.offered)
     }
 
     /// Closes the source for good.
@@ -299,7 +298,13 @@ impl FrameReceiver {
 
     /// Returns the number of frames delivered to this subscription, overwritten ones too.
     pub fn offered(&self) -> u64 {
-        self.hub.offered(self.id).unwrap_or(0)
+        let state = self.hub.state.lock();
+        state.slots.get(&self.id).map_or(0, |slot| slot.offered)
+    }
+
+    /// Returns the frames a second that the source delivers.
+    pub fn delivered_fps(&self) -> f64 {
+        self.hub.state.lock().delivered.fps(Instant::now())
     }
 
     /// Returns the next frame, or why there is none; waits at most `timeout`.
@@ -352,9 +357,12 @@ pub struct Unsubscriber {
 }
 
 impl Unsubscriber {
-    /// Returns the number of frames delivered to the subscription; `None` once it has ended.
-    pub fn offered(&self) -> Option<u64> {
-        self.hub.offered(self.id)
+    /// Returns the frames a second that the source delivers; `None` once the subscription has
+    /// ended.
+    pub fn delivered_fps(&self) -> Option<f64> {
+        let state = self.hub.state.lock();
+        let is_subscribed = state.slots.contains_key(&self.id);
+        is_subscribed.then(|| state.delivered.fps(Instant::now()))
     }
 
     /// Ends the subscription: the source no longer waits for it, and it receives nothing.

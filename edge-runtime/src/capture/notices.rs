@@ -22,7 +22,7 @@ pub const MAX_PER_SOURCE: usize = 8;
 /// A change of a source that the journal records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceNotice {
-    /// Frames are missing. Sent once per outage, and again when it will not heal.
+    /// Frames are missing. Sent once per outage, and again for another cause.
     Lost {
         cause: LossCause,
         /// One sentence, without credentials.

@@ -41,59 +41,78 @@ impl Limiter {
     }
 }
 
-/// Measures frames per second over the last few seconds.
+/// Measures frames per second over the last few seconds, from frame to frame.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Second since the start, and the frames in it.
-    buckets: VecDeque<(u64, u32)>,
+    buckets: VecDeque<Bucket>,
     start: Option<Instant>,
 }
 
+/// The frames of one second.
+#[derive(Debug)]
+struct Bucket {
+    /// Seconds from the meter's start to this second.
+    second: u64,
+    frames: u64,
+    /// Time of the last frame.
+    last: Instant,
+}
+
 /// Seconds over which the rate is averaged.
-pub(crate) const WINDOW_S: u64 = 5;
+const WINDOW_S: u64 = 5;
 
 impl Meter {
     /// Counts a frame.
     pub(crate) fn count(&mut self, now: Instant) {
-        self.count_many(now, 1);
-    }
-
-    /// Counts some frames.
-    pub(crate) fn count_many(&mut self, now: Instant, frames: u64) {
-        let frames = u32::try_from(frames).unwrap_or(u32::MAX);
         let start = *self.start.get_or_insert(now);
         let second = now.saturating_duration_since(start).as_secs();
         match self.buckets.back_mut() {
-            Some((s, n)) if *s == second => *n = n.saturating_add(frames),
-            _ => self.buckets.push_back((second, frames)),
+            Some(bucket) if bucket.second == second => {
+                (bucket.frames, bucket.last) = (bucket.frames + 1, now);
+            }
+            _ => self.buckets.push_back(Bucket {
+                second,
+                frames: 1,
+                last: now,
+            }),
         }
         while self
             .buckets
             .front()
-            .is_some_and(|(s, _)| s + WINDOW_S < second)
+            .is_some_and(|oldest| oldest.second + WINDOW_S < second)
         {
             self.buckets.pop_front();
         }
     }
 
-    /// Returns the rate over whole past seconds; in the first second, over the time so far.
+    /// Returns the rate; in the first second, over the time so far.
     pub(crate) fn fps(&self, now: Instant) -> f64 {
         let Some(start) = self.start else {
             return 0.0;
         };
         let elapsed = now.saturating_duration_since(start);
-        let second = elapsed.as_secs();
-        let sum = |from: u64, to: u64| {
-            let within = self.buckets.iter().filter(|(s, _)| (from..to).contains(s));
-            // Summed as integers: an empty sum of floats is -0.
-            within.map(|(_, n)| u64::from(*n)).sum::<u64>() as f64
+        let mut recent = self
+            .buckets
+            .iter()
+            .filter(|bucket| bucket.second + WINDOW_S >= elapsed.as_secs());
+        let Some(first) = recent.next() else {
+            return 0.0;
         };
-        if second == 0 {
-            sum(0, 1) / elapsed.as_secs_f64().max(0.1)
-        } else {
-            let from = second.saturating_sub(WINDOW_S);
-            sum(from, second) / (second - from) as f64
+        let (frames, last) = recent.fold((0, first.last), |(frames, _), bucket| {
+            (frames + bucket.frames, bucket.last)
+        });
+        if frames == 0 {
+            let covered = elapsed.as_secs_f64().clamp(0.1, WINDOW_S as f64);
+            return first.frames as f64 / covered;
         }
+        let span = last.saturating_duration_since(first.last).as_secs_f64();
+        let silence = now.saturating_duration_since(last).as_secs_f64();
+        // A frame that is late by more than its interval counts as missing.
+        let span = match silence > 2.0 * span / frames as f64 {
+            true => span + silence,
+            false => span,
+        };
+        frames as f64 / span
     }
 }
 
@@ -138,6 +157,17 @@ mod tests {
         }
         assert!((meter.fps(start + Duration::from_secs(10)) - 10.0).abs() < 0.01);
         assert!(meter.fps(start + Duration::from_secs(60)).abs() < 0.01);
+    }
+
+    #[test]
+    fn meter_shows_the_rate_of_a_camera_at_any_moment() {
+        let (mut meter, start) = (Meter::default(), Instant::now());
+        for n in 0..200u32 {
+            let now = start + Duration::from_millis(203) * n;
+            meter.count(now);
+            let fps = meter.fps(now + Duration::from_millis(100));
+            assert!(n < 10 || (fps - 1.0 / 0.203).abs() < 0.01, "{n}: {fps}");
+        }
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub enum Action {
     Open { attempt: u32 },
     /// Close the feed, if one is open.
     Close,
-    /// Report that the source was lost or its first attempt failed.
+    /// Report that the source was lost, that its first attempt failed, or another cause of that.
     Lost { cause: LossCause, message: String },
     /// Report that frames come again.
     Back { lasted: Duration },
@@ -179,12 +179,15 @@ pub enum State {
 const NO_REPLAY: &str = "a recording is not retried, because its frames would be counted twice; \
     resume its pipelines to play it from the beginning";
 
+/// Least time between two changes of the reported cause: causes may alternate.
+const CAUSE_INTERVAL: Duration = Duration::from_secs(60);
+
 /// State machine of one source.
 ///
 /// - Every attempt has the same states and deadlines.
 /// - A wanted source that has neither ended nor failed always has a deadline.
-/// - One outage gives one `Lost`, then one `Back` or `Forgotten`. A failed source stays lost
-///   without subscribers too: its outage lasts until frames come.
+/// - One outage gives a `Lost`, another one for another cause, each [`CAUSE_INTERVAL`] at most, and
+///   a `Back` or `Forgotten`. Without subscribers, that of a failed source lasts until frames come.
 /// - A recording that breaks after its first picture fails: played again, it would be counted
 ///   twice.
 #[derive(Debug)]
@@ -196,8 +199,8 @@ pub struct Supervisor {
     state: State,
     /// Whether the recording was played to its end once: a snapshot of it changes no state.
     has_ended: bool,
-    /// Start of the current outage.
-    outage: Option<Instant>,
+    /// Start of the current outage, its reported cause, and when that replaced another one.
+    outage: Option<(Instant, LossCause, Option<Instant>)>,
     /// Exponent of the next pause.
     failures: u32,
     /// Time since which there is no subscriber.
@@ -394,7 +397,7 @@ impl Supervisor {
                     recording,
                 };
                 self.actions.push_back(Action::Live);
-                if let Some(began) = self.outage.take() {
+                if let Some((began, ..)) = self.outage.take() {
                     self.actions.push_back(Action::Back {
                         lasted: now.saturating_duration_since(began),
                     });
@@ -444,9 +447,13 @@ impl Supervisor {
             _ => 0,
         };
         self.actions.push_back(Action::Close);
-        let first_of_outage = self.outage.is_none();
-        let began = *self.outage.get_or_insert(now);
-        if first_of_outage {
+        let is_new = self.outage.is_none();
+        let (began, reported, changed) = self.outage.get_or_insert((now, cause, None));
+        let lasts = now.saturating_duration_since(*began);
+        let is_due = changed.is_none_or(|at| now.saturating_duration_since(at) >= CAUSE_INTERVAL);
+        let is_other = *reported != cause && is_due;
+        if is_new || is_other {
+            (*reported, *changed) = (cause, is_other.then_some(now));
             self.actions.push_back(Action::Lost {
                 cause,
                 message: message.clone(),
@@ -460,7 +467,7 @@ impl Supervisor {
             self.state = State::Failed { cause, message };
             return;
         }
-        let pause = self.pause(now.saturating_duration_since(began), cause);
+        let pause = self.pause(lasts, cause);
         if cause == LossCause::Authentication {
             self.rejected = Some((now + pause, message.clone()));
         }

@@ -16,3 +16,9 @@ mod write;
 pub use edit::OnnxError;
 pub use message::Message;
 pub use write::{FLOAT, FLOAT16, INT8, INT64, constant, integers, model, node, tensor_info};
+
+/// Returns whether a file is a whole ONNX model, by its outermost fields.
+pub fn is_whole(file: Vec<u8>) -> bool {
+    const GRAPH: u32 = 7;
+    Message::read(file.into()).is_ok_and(|model| model.get(GRAPH).is_some())
+}

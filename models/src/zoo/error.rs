@@ -89,6 +89,9 @@ pub enum ZooError {
     /// The path leads nowhere.
     #[error("no model file {path}: {source}")]
     File { path: PathBuf, source: io::Error },
+    /// A file that only by its name is a network.
+    #[error("{path} is no complete ONNX file; copy or download it again")]
+    NotOnnx { path: PathBuf },
     /// A file that no manifest describes.
     #[error(
         "{path} is not one of the known exports (sha256 {sha256}); describe it in {manifest}, or name \
@@ -105,7 +108,9 @@ pub enum ZooError {
     Manifest(#[from] ManifestError),
     /// The file has changed.
     #[error(
-        "{path} has sha256 {found}, expected {expected}; remove it and `watchkeeper models pull {name}` again"
+        "{path} is damaged or another file{} (sha256 {found}, expected {expected}); remove it, then: \
+         watchkeeper models pull {name}",
+        size.map_or_else(String::new, size_of_whole)
     )]
     Changed {
         /// Name of the model.
@@ -115,6 +120,8 @@ pub enum ZooError {
         found: Sha256Sum,
         /// A checksum it should have.
         expected: Sha256Sum,
+        /// Bytes of the file and of the expected one, where they differ.
+        size: Option<[u64; 2]>,
     },
     /// The user's checksum is not the published one.
     #[error("`{name}` is published with sha256 {published}, not {given}; leave out `--sha256`")]
@@ -170,6 +177,11 @@ impl ZooError {
             other => other.to_string(),
         }
     }
+}
+
+fn size_of_whole([found, expected]: [u64; 2]) -> String {
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    format!(": {:.1} of {:.1} MB", megabytes(found), megabytes(expected))
 }
 
 fn not_installed(name: &str) -> String {

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
 use crate::download::Trust;
+use crate::onnx::Message;
 
 use super::*;
 
@@ -59,11 +60,16 @@ fn absent_model_error_names_the_pull_command() {
 fn unrecognised_file_error_has_sum_and_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mine.onnx");
-    fs::write(&file, "not a network").unwrap();
-    let message = Zoo::builtin()
-        .resolve(file.to_str().unwrap())
-        .unwrap_err()
-        .to_string();
+    let refusal = |contents: &[u8]| {
+        fs::write(&file, contents).unwrap();
+        let refused = Zoo::builtin().resolve(file.to_str().unwrap());
+        refused.unwrap_err().to_string()
+    };
+    let network = Message::default().message(7, &Message::default().text(2, "a graph"));
+    let network = network.to_bytes();
+    let cut = refusal(network.split_last().unwrap().1);
+    assert!(cut.contains("no complete ONNX file"), "{cut}");
+    let message = refusal(&network);
     let sum = digest::of_file(&file).unwrap().0.to_string();
     assert!(
         message.contains(&sum) && message.contains("mine.toml"),

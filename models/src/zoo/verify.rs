@@ -41,27 +41,28 @@ impl Zoo {
         verify_parts(&resolved)?;
         let Resolved { manifest, path } = resolved;
         let (sha256, bytes) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
+        let changed = |expected: Sha256Sum| {
+            let known = manifest.known_file(expected).and_then(|file| file.bytes);
+            let size = known.filter(|known| *known != bytes);
+            ZooError::Changed {
+                name: manifest.name.clone(),
+                path: path.clone(),
+                found: sha256,
+                expected,
+                size: size.map(|known| [bytes, known]),
+            }
+        };
         let against = if manifest.known_file(sha256).is_some() {
             ChecksumSource::Manifest
         } else if let Some(expected) = recorded_sum(&path)? {
             if expected != sha256 {
-                return Err(ZooError::Changed {
-                    name: manifest.name.clone(),
-                    path,
-                    found: sha256,
-                    expected,
-                });
+                return Err(changed(expected));
             }
             ChecksumSource::Record
         } else if let Some(expected) = manifest.files.iter().find_map(|f| f.sha256)
             && manifest.files.iter().all(|f| f.sha256.is_some())
         {
-            return Err(ZooError::Changed {
-                name: manifest.name.clone(),
-                path,
-                found: sha256,
-                expected,
-            });
+            return Err(changed(expected));
         } else {
             ChecksumSource::Nothing
         };
@@ -87,6 +88,7 @@ fn verify_parts(resolved: &Resolved) -> Result<(), ZooError> {
                 path,
                 found,
                 expected,
+                size: None,
             });
         }
     }

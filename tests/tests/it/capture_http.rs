@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use image::RgbImage;
@@ -169,4 +171,35 @@ fn html_page_is_refused_as_a_web_page() {
     let (cause, message) = watched.lost().unwrap();
     assert_eq!(cause, LossCause::Codec);
     assert!(message.contains("page of text"), "{message}");
+}
+
+/// Gives each connection the same answer, and returns the address.
+fn answering(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            if stream.read(&mut [0; 1024]).unwrap_or(0) > 0 {
+                stream.write_all(answer.as_bytes()).ok();
+            }
+        }
+    });
+    format!("http://127.0.0.1:{port}/live")
+}
+
+#[test]
+fn server_error_and_foreign_port_have_a_cause_and_a_remedy() {
+    let failing = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+    for (answer, part) in [
+        (failing, "error 503"),
+        (
+            "220 mail.example ESMTP\r\n",
+            "check the address and the port",
+        ),
+    ] {
+        let watched = Watched::start(&answering(answer)).unwrap();
+        let (cause, message) = watched.lost().unwrap();
+        assert_eq!(cause, LossCause::Other, "{message}");
+        assert!(message.contains(part), "{message}");
+    }
 }

@@ -12,6 +12,8 @@ use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{KEY, ScriptedModel};
 use watchkeeper_tests::site::{Site, not_reworded};
 
+use crate::full_disk::command;
+
 /// A wrong configuration of the LLM, with the parts of each message about it.
 struct WrongConfig {
     section: fn(&ScriptedModel) -> anyhow::Result<String>,
@@ -207,7 +209,7 @@ fn missing_runtime_error_says_how_to_start_it() -> anyhow::Result<()> {
     ensure!(types(&said) == ["failure", "failure"], "{said:#?}");
     ensure!(said[0]["exit"] == 3);
 
-    let broker = Mosquitto::start(&bench.path("broker"))?;
+    let mut broker = Mosquitto::start(&bench.path("broker"))?;
     let subscriber = broker.subscribe("#")?;
     bench.configure(&format!(
         "[sources.gate]\nuri = \"demo:\"\n{}",
@@ -228,5 +230,12 @@ fn missing_runtime_error_says_how_to_start_it() -> anyhow::Result<()> {
     wait_up_to(LONG, "an event at the broker", || {
         subscriber.bodies("/ev/").pop()
     })?;
+    broker.down()?;
+    let found = String::from_utf8(command(&bench, &["doctor"])?.stdout)?;
+    ensure!(
+        found.contains("is not reachable: connection refused"),
+        "{found}"
+    );
+    ensure!(!found.contains("no session with the broker"), "{found}");
     agent.stop()
 }

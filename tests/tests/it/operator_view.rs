@@ -176,7 +176,7 @@ fn lost_camera_clock_and_disk_are_in_both_commands() -> anyhow::Result<()> {
     for arguments in [["status"], ["doctor"]] {
         wait_for("the lost camera to be told", || {
             let said = said(&bench, &arguments).ok()?;
-            let is_told = said.contains("source \"street\"");
+            let is_told = said.contains("street") && said.contains("refused the connection");
             (is_told && said.contains("clock: ") && said.contains("disk: ")).then_some(())
         })?;
     }

@@ -79,6 +79,12 @@ fn camera_failure_makes_one_outage_and_spares_others() -> anyhow::Result<()> {
         outages(&bench, "gate", "new").pop()
     })?;
     assert!(outages(&bench, "gate", "end").is_empty());
+    let present = wait_up_to(LONG, "the present cause of the outage", || {
+        outages(&bench, "gate", "update").pop()
+    })?;
+    assert_eq!(present["body"]["cause"], "refused", "{present}");
+    let pipeline = bench.get("/v1/pipelines/gate")?;
+    assert_eq!(pipeline["looks"]["limited_by"], "camera", "{pipeline}");
     let (before, neighbour) = (frames(&bench, "gate"), frames(&bench, "yard"));
     wait_up_to(LONG, "the neighbour to go on", || {
         (frames(&bench, "yard") > neighbour + 20).then_some(())

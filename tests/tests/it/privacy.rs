@@ -483,7 +483,7 @@ fn check_refused_without_pipeline(yard: &Yard, class: &str) -> anyhow::Result<()
         let (code, body) = yard.bench.request(method, &path, None)?;
         let body = String::from_utf8_lossy(&body).into_owned();
         ensure!(code == 409 && body.contains(class), "{path}: {code} {body}");
-        ensure!(body.contains("picture of a pipeline"), "{body}");
+        ensure!(body.contains("only a pipeline applies"), "{body}");
     }
     // A step that would put the picture into an output as text.
     let step = json!({

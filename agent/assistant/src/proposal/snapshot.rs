@@ -62,6 +62,7 @@ impl SystemSnapshot {
             effects: Default::default(),
             review_shares: Vec::new(),
             event_times: Default::default(),
+            storage: None,
             channels: Vec::new(),
         };
         Self {

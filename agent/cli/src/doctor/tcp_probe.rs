@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing is sent; results show host and port only, the path of a webhook is a secret.
 
+use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
@@ -39,7 +40,13 @@ fn open(host: &str, port: u16) -> Result<(), String> {
     for address in addresses {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(_) => return Ok(()),
-            Err(error) => why = error.to_string(),
+            // Of rare kinds only the system has a text.
+            Err(error) => {
+                why = match error.kind() {
+                    kind @ (ErrorKind::ConnectionRefused | ErrorKind::TimedOut) => kind.to_string(),
+                    _ => error.to_string(),
+                };
+            }
         }
     }
     Err(why)

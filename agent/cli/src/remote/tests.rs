@@ -47,6 +47,47 @@ fn paused_pipeline_shows_when_its_pause_ends() {
 }
 
 #[test]
+fn pipeline_without_frames_is_not_shown_as_running() {
+    let state = |limited_by: &str| {
+        let status = json!({
+            "spec": {"id": "gate", "source": "yard", "workflow": {}},
+            "state": {"state": "running"},
+            "since": {"unix_ms": 0, "quality": "synced"},
+            "looks": {"wanted_fps": 0.0, "looked_fps": 0.0, "limited_by": limited_by},
+            "results": watchkeeper_contract::pipeline::PipelineResults::default(),
+        });
+        state_with_end(&serde_json::from_value(status).unwrap_or_else(|e| panic!("{e}")))
+    };
+    assert_eq!(state("camera"), "no picture");
+    assert_eq!(state("disk"), "waits for the disk");
+    assert_eq!(state("capacity"), "running");
+}
+
+#[test]
+fn cause_of_a_failed_camera_is_left_to_the_camera() {
+    let cause = "/dev/video9 is no camera";
+    let failed = json!({"state": "failed", "cause": "other", "message": cause});
+    let since = json!({"unix_ms": 0, "quality": "synced"});
+    let source = json!({"spec": {"id": "yard", "uri": "/dev/video9"}, "state": failed,
+        "since": since, "counters": SourceCounters::default()});
+    let pipeline = json!({"spec": {"id": "gate", "source": "yard", "workflow": {}},
+        "state": failed, "since": since,
+        "results": watchkeeper_contract::pipeline::PipelineResults::default()});
+    let sources: Vec<SourceStatus> =
+        serde_json::from_value(json!([source])).unwrap_or_else(|e| panic!("{e}"));
+    let pipelines: Vec<PipelineStatus> =
+        serde_json::from_value(json!([pipeline])).unwrap_or_else(|e| panic!("{e}"));
+    let pipelines = without_causes_of_sources(&sources, &pipelines);
+    let reasons = [
+        format!("source \"yard\": {cause}"),
+        "pipeline \"gate\": its camera \"yard\" failed".to_owned(),
+        "the disk is full".to_owned(),
+    ];
+    let shown = not_in_tables(&reasons, &sources, &pipelines);
+    assert_eq!(shown, ["the disk is full"]);
+}
+
+#[test]
 fn retry_within_a_second_has_no_number() {
     let lost = |retry_in_s| {
         source_state(&SourceState::Lost {

@@ -23,7 +23,9 @@ use watchkeeper_llm::policy::BreakerOpen;
 use crate::api::app::{App, Shared};
 use crate::api::conversations::ConversationDeps;
 use crate::jobs::JobsHealth;
-use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus, StatusRequest};
+use crate::status::{
+    AgentStatus, ChannelStatus, MqttStatus, NO_SESSION, OutboxStatus, StatusRequest,
+};
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -224,7 +226,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     let mqtt = &status.mqtt;
     if mqtt.configured && !mqtt.connected {
         let why = mqtt.why.as_deref().unwrap_or("connecting");
-        reasons.push(format!("there is no session with the broker: {why}"));
+        reasons.push(format!("{NO_SESSION}: {why}"));
     }
     Ok(Json(AgentHealth {
         state: match reasons.is_empty() {

@@ -45,8 +45,12 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
             )
         }
         ConnectionError::Io(source) => {
+            let why = match source.raw_os_error() {
+                Some(_) => source.kind().to_string(),
+                None => source.to_string(),
+            };
             format!(
-                "{source}; check that the broker runs at {} and {}",
+                "{why}; check that the broker runs at {} and {}",
                 keys.host, keys.port
             )
         }

@@ -117,6 +117,10 @@ impl Topics {
         format!("{}/alarm/source_outage/{source}", self.root)
     }
 
+    pub fn storage_alarm(&self) -> String {
+        self.at("alarm/storage")
+    }
+
     /// `cap/<op>`, for an operation that the box offers.
     pub fn capability(&self, operation: OperationName) -> String {
         format!("{}/cap/{operation}", self.root)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use watchkeeper_contract::board::BoardThrottling;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::model::{BackendChange, BackendChangeState};
-use watchkeeper_contract::pipeline::LineCount;
+use watchkeeper_contract::pipeline::{LineCount, RateLimit};
 
 use super::Section;
 use super::names::{NOW, TS_ROW, json, names};
@@ -50,6 +50,7 @@ pub(super) fn sections() -> Vec<Section> {
             example: json(&CountsMessage {
                 ts: NOW.unix_ms,
                 s: "running",
+                limited_by: Some(RateLimit::Capacity),
                 counting_since: Some(NOW),
                 frames: 90_198,
                 tracks: 311,
@@ -86,6 +87,12 @@ pub(super) fn sections() -> Vec<Section> {
                 (
                     "s",
                     "`starting`, `running`, `paused`, `ended`, `stopped` or `failed`",
+                ),
+                (
+                    "limited_by",
+                    "why a running pipeline looks at fewer frames than it wants: `camera` delivers \
+                     none, `disk` has no room for events, `heat`, or `capacity` (the model or the \
+                     processor is busy); absent if it does not",
                 ),
                 (
                     "counting_since",

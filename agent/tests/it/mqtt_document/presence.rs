@@ -10,7 +10,7 @@ use super::names::{BOOT, NOW, SCHEMA_ROW, TS_QUALITY_ROW, TS_ROW, json, names};
 use watchkeeper_agent::fleet::command::OperationName;
 use watchkeeper_agent::fleet::mqtt::payload::{
     AlarmMessage, BirthMessage, CapabilityMessage, HealthMessage, Presence, SCHEMA, ServiceState,
-    SourceStateMessage, StateMessage,
+    SourceStateMessage, StateMessage, StorageAlarmMessage,
 };
 
 pub(super) fn sections() -> Vec<Section> {
@@ -168,7 +168,26 @@ pub(super) fn sections() -> Vec<Section> {
                     "as in the state of a source; absent if frames arrive and do not show what they should",
                 ),
                 ("event", "`id` of the event of the outage"),
-                ("ts", "start of the outage, in UTC milliseconds"),
+                ("ts", "when the reported cause was met, in UTC milliseconds"),
+            ],
+        },
+        Section {
+            title: "Alarm: events can't be stored",
+            topic: topics.storage_alarm(),
+            how: "retained, QoS 1",
+            about: "Retained while the runtime's disk refuses; an empty payload clears it.",
+            example: json(&StorageAlarmMessage {
+                schema: SCHEMA,
+                severity: Severity::Critical,
+                text: "events can't be stored since 2026-12-31T23:59:00Z: the disk is full"
+                    .to_owned(),
+                ts: NOW.unix_ms,
+            }),
+            members: &[
+                SCHEMA_ROW,
+                ("severity", "`critical`"),
+                ("text", "one sentence with the remedy"),
+                ("ts", "time of the first refused write, in UTC milliseconds"),
             ],
         },
         Section {

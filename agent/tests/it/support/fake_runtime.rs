@@ -45,6 +45,7 @@ struct Script {
     pipelines: BTreeMap<String, Value>,
     /// Sources besides `gate`.
     more_sources: Vec<String>,
+    refuses_storage: bool,
     /// Number of the event and body of every assessment.
     assessments: Vec<(usize, Value)>,
     /// Picture under every media id.
@@ -138,6 +139,11 @@ impl FakeRuntime {
         self.script.lock().expect("script").more_sources = names;
     }
 
+    /// Reports that the disk refuses, or does no longer.
+    pub(crate) fn refuse_storage(&self, refuses: bool) {
+        self.script.lock().expect("script").refuses_storage = refuses;
+    }
+
     /// Serves `file` under every media id, and as the frame of every camera.
     pub(crate) fn keeps_picture(&self, file: Vec<u8>) {
         self.script.lock().expect("script").picture = Some(file);
@@ -220,10 +226,12 @@ struct Cursor {
 }
 
 async fn health(State(shared): State<Shared>) -> Json<Value> {
-    let last = shared.script.lock().expect("script").journal.len();
+    let script = shared.script.lock().expect("script");
+    let since = json!({"unix_ms": 1_700_000_000_000_i64, "quality": "synced"});
+    let fault = json!({"message": "the disk is full", "since": since});
     Json(json!({
         "state": "up", "reasons": [], "version": "0.0.0", "boot_id": "fake", "uptime_s": 1.0, "pid": 1,
-        "last_seq": last,
+        "last_seq": script.journal.len(), "storage": script.refuses_storage.then_some(fault),
     }))
 }
 

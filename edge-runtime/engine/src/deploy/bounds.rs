@@ -26,8 +26,8 @@ fn check(overlay: &Overlay, [width, height]: [u32; 2]) -> Option<PipelineWarning
     let beyond = points.iter().find(|p| !is_inside(p))?;
     let (kind, message) = if clip(&points, w, h).is_empty() {
         let message = format!(
-            "{what} {name:?} lies outside the picture, which is {width}x{height} pixels, so it \
-             counts nothing; give coordinates between 0,0 and {width},{height}"
+            "{what} {name:?} lies outside the picture, which is {width}x{height} pixels, so \
+             no object reaches it; give coordinates between 0,0 and {width},{height}"
         );
         (WarningKind::OutsidePicture, message)
     } else {

@@ -50,7 +50,7 @@ pub enum ShapeError {
     NoName(&'static str, &'static str),
     /// The name has other characters.
     #[error(
-        "name {0:?} is not allowed; use 1 to 40 letters, digits, '-' and '_', beginning with a \
+        "name {0:?} is not allowed; use 1 to 40 of A-Z, a-z, 0-9, '-' and '_', beginning with a \
          letter"
     )]
     BadName(String),
@@ -206,8 +206,8 @@ mod tests {
     fn invalid_line_error_has_a_remedy() {
         for (text, part) in [
             ("0,0,1,1", "NAME:x1,y1,x2,y2"),
-            ("my door:0,0,1,1", "letters, digits"),
-            (":0,0,1,1", "letters, digits"),
+            ("my door:0,0,1,1", "A-Z, a-z, 0-9"),
+            (":0,0,1,1", "A-Z, a-z, 0-9"),
             ("tracker:0,0,1,1", "tracker1"),
             ("draw-x:0,0,1,1", "taken"),
             ("count-x:0,0,1,1", "taken"),

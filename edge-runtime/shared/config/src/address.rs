@@ -102,7 +102,8 @@ pub enum AddressError {
     Empty,
     /// The scheme is unknown.
     #[error(
-        "source address {uri:?} has the unknown scheme {scheme:?}; allowed are rtsp, rtsps, http, https, file, v4l2, csi and demo{}",
+        "the scheme {scheme:?} of {uri:?} is unknown; allowed are rtsp, rtsps, http, https, file, \
+         v4l2, csi and demo{}",
         .nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()
     )]
     Scheme {

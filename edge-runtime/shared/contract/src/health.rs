@@ -25,6 +25,14 @@ pub struct EventTimes {
     pub clips_s: f64,
 }
 
+/// Why no event can be stored now; events wait in memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StorageFault {
+    /// One sentence with the remedy; part of the health's `reasons` too.
+    pub message: String,
+    pub since: crate::time::Wall,
+}
+
 /// Answer of `GET /v1/health`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
@@ -55,6 +63,9 @@ pub struct Health {
     /// Processor time of events. A runtime that is older than this field does not send it.
     #[serde(default)]
     pub event_times: EventTimes,
+    /// Absent while events are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageFault>,
     /// Channels that rules may name in `notify`.
     #[serde(default)]
     pub channels: Vec<crate::id::ChannelId>,

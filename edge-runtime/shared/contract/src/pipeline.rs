@@ -155,6 +155,10 @@ pub struct LookRate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateLimit {
+    /// Its camera delivers no frames.
+    Camera,
+    /// Events wait for a disk that refuses, and no place is left for another one.
+    Disk,
     /// The box is hot and sheds load.
     Heat,
     /// The model or the processor is busy.

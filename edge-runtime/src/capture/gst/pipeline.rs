@@ -351,12 +351,15 @@ fn decodebin(
         .filter(|branch| branch.decoder.is_some())
         .map(|branch| branch.media_type)
         .collect();
+    let found = signals.clone();
     decode.connect("autoplug-continue", false, move |args| {
         let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
         let name = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
+        let is_sound = name.is_some_and(|n| n.starts_with("audio/"));
+        found.has_sound.fetch_or(is_sound, Ordering::Relaxed);
         // Sound and subtitles are exposed undecoded and stay unlinked.
         let is_exposed = name.is_some_and(|n| {
-            n.starts_with("audio/")
+            is_sound
                 || n.starts_with("text/")
                 || n.starts_with("subpicture/")
                 || ours.iter().any(|media_type| n == media_type)

@@ -123,6 +123,9 @@ const OTHERS: [&str; 7] = [
     "videoflip",
 ];
 
+/// Elements of a Jetson's hardware decoder.
+const NVIDIA: &[&str] = &["nvv4l2decoder", "nvvidconv"];
+
 /// Systems on chip of Raspberry Pis that decode H.264; the `bcm2712` of a Pi 5 does not.
 const H264_SOCS: [&str; 2] = ["bcm2711", "bcm2837"];
 
@@ -145,11 +148,11 @@ impl DecoderBoard {
         }
     }
 
-    /// Returns the board's hardware decoder of `codec`, all its elements, and its name.
+    /// Returns all elements of the board's hardware decoder of `codec`, and the board for users.
     fn expected(self, codec: Codec) -> Option<(&'static [&'static str], &'static str)> {
         match (self, codec) {
-            (Self::Jetson, _) => Some((&["nvv4l2decoder", "nvvidconv"], "Jetson")),
-            (Self::RaspberryPi4, Codec::H264) => Some((&["v4l2h264dec"], "Raspberry Pi")),
+            (Self::Jetson, _) => Some((NVIDIA, "this Jetson")),
+            (Self::RaspberryPi4, Codec::H264) => Some((&["v4l2h264dec"], "this Raspberry Pi")),
             (Self::RaspberryPi4, Codec::H265) | (Self::Other, _) => None,
         }
     }
@@ -271,9 +274,9 @@ impl Platform {
             DecoderChoice::Auto => {
                 let missing = self.missing_hardware(codec)?;
                 Some(format!(
-                    "{} of this {} is not installed; {}",
+                    "{}, which hardware decoding by {} needs, is not installed; {}",
                     missing.element,
-                    missing.board,
+                    missing.by,
                     install_remedy(missing.element)
                 ))
             }
@@ -285,11 +288,14 @@ impl Platform {
         }
     }
 
-    /// Returns the first element of the board's hardware decoder of `codec` that is not installed.
+    /// Returns the first element that hardware decoding of `codec` lacks. A decoder of NVIDIA
+    /// expects its hardware on an unknown board too, as in a container without a device tree.
     fn missing_hardware(&self, codec: Codec) -> Option<MissingHardware> {
-        let (elements, board) = self.board.expected(codec)?;
+        let decoder = "nvv4l2decoder";
+        let by_decoder = || self.has(decoder).then_some((NVIDIA, decoder));
+        let (elements, by) = self.board.expected(codec).or_else(by_decoder)?;
         let element = elements.iter().find(|element| !self.has(element))?;
-        Some(MissingHardware { element, board })
+        Some(MissingHardware { element, by })
     }
 
     /// Lists the elements that the board's hardware decoders need and that are not installed.
@@ -308,8 +314,8 @@ impl Platform {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::capture) struct MissingHardware {
     pub(in crate::capture) element: &'static str,
-    /// Name of the board for users.
-    pub(in crate::capture) board: &'static str,
+    /// Board or element that would decode.
+    pub(in crate::capture) by: &'static str,
 }
 
 #[cfg(test)]
@@ -379,9 +385,18 @@ pub(super) mod tests {
             "{reason}"
         );
 
-        let half = with(DecoderBoard::Jetson, &["nvv4l2decoder", "avdec_h264"]);
-        let reason = chosen(&half, DecoderChoice::Auto, None).fallback;
-        assert!(reason.is_some_and(|reason| reason.starts_with("nvvidconv")));
+        for (board, by) in [
+            (DecoderBoard::Jetson, "this Jetson"),
+            (DecoderBoard::Other, "nvv4l2decoder"),
+        ] {
+            let half = with(board, &["nvv4l2decoder", "avdec_h264"]);
+            let reason = chosen(&half, DecoderChoice::Auto, None).fallback;
+            let reason = reason.expect("a reason");
+            assert!(
+                reason.starts_with("nvvidconv") && reason.contains(by),
+                "{reason}"
+            );
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(super) struct Signals {
     /// Takes the encoded stream.
     pub(super) packets: Option<Arc<PacketRing>>,
     pub(super) connected: AtomicBool,
+    pub(super) has_sound: AtomicBool,
     /// The HTTP response is a sequence of JPEGs, not a file.
     pub(super) multipart: AtomicBool,
     /// Why the content of the HTTP response can't be watched.

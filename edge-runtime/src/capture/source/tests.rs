@@ -96,6 +96,26 @@ fn decoder_that_is_not_available_is_refused_for_every_source() {
 }
 
 #[test]
+fn file_without_video_or_index_names_its_cause() {
+    let mut sound = Vec::from(*b"RIFF\x24\x10\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    sound.extend(*b"\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\0\x10\0\0");
+    sound.extend([128; 4096]);
+    let mut cut = Vec::from(*b"\0\0\0\x14ftypisom\0\0\x02\0isom\0\0\x20\x08mdat");
+    cut.extend([0; 8192]);
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content, part) in [
+        ("sound.wav", sound, "holds sound and no video"),
+        ("cut.mp4", cut, "has no index"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let (cause, message) = failure(path.to_str().unwrap());
+        assert_eq!(cause, LossCause::Codec, "{message}");
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
 fn source_is_idle_without_subscribers() {
     let handle = spawn("demo:?seconds=60&width=160&height=90");
     assert_eq!(handle.status().state, SourceState::Idle);

@@ -257,7 +257,9 @@ impl Worker {
                 }
                 Action::Lost { cause, message } => {
                     tracing::warn!(%source, ?cause, message, "lost");
-                    self.shared.board.lock().counters.losses += 1;
+                    let mut board = self.shared.board.lock();
+                    board.counters.losses += u64::from(board.lost.is_none());
+                    drop(board);
                     // From here on the loss is the outage that ends.
                     self.closed_blind = false;
                     let at = (self.deps.wall)();

@@ -124,6 +124,52 @@ fn failed_first_connect_is_reported_once_and_retried() {
 }
 
 #[test]
+fn another_cause_of_an_outage_is_reported_once() {
+    let (mut s, mut now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    s.handle(now, camera());
+    drain(&mut s);
+    s.handle(now, Input::End { recording: false });
+    let mut causes = Vec::new();
+    for _ in 0..3 {
+        let lost = drain(&mut s).into_iter().filter_map(|action| match action {
+            Action::Lost { cause, .. } => Some(cause),
+            _ => None,
+        });
+        causes.extend(lost);
+        now = s.deadline().expect("waiting has a deadline");
+        s.tick(now);
+        s.handle(now, refused());
+    }
+    assert_eq!(causes, [LossCause::EndOfStream, LossCause::Refused]);
+}
+
+#[test]
+fn causes_that_alternate_are_reported_once_a_minute() {
+    let (mut s, start) = (supervisor(), Instant::now());
+    let (mut now, mut reports) = (start, 0);
+    s.handle(now, Input::Wanted(true));
+    while now < start + secs(600.0) {
+        for cause in [LossCause::Unreachable, LossCause::Timeout] {
+            let message = "it is away".to_owned();
+            let error = Input::Error {
+                cause,
+                message,
+                is_retryable: true,
+            };
+            s.handle(now, error);
+            reports += drain(&mut s)
+                .iter()
+                .filter(|action| matches!(action, Action::Lost { .. }))
+                .count();
+            now = s.deadline().expect("waiting has a deadline");
+            s.tick(now);
+        }
+    }
+    assert!((5..=12).contains(&reports), "{reports}");
+}
+
+#[test]
 fn quick_phase_retries_within_one_and_a_half_seconds() {
     let (mut s, start) = (supervisor(), Instant::now());
     let mut now = start;
@@ -440,10 +486,7 @@ proptest! {
                         open = true;
                     }
                     Action::Close => open = false,
-                    Action::Lost { .. } => {
-                        prop_assert!(!lost, "lost twice");
-                        lost = true;
-                    }
+                    Action::Lost { .. } => lost = true,
                     Action::Back { .. } => {
                         prop_assert!(lost, "back without a loss");
                         lost = false;

@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_config::{DeclaredSections, PrivacyMasks};
+use watchkeeper_contract::health::StorageFault;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
@@ -67,7 +68,7 @@ use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::checkpoint::views::UsualViews;
 use crate::pipeline::inference::models::Models;
-use crate::pipeline::recorder::{Recorder, StorageError};
+use crate::pipeline::recorder::{Recorder, STORED_LATER};
 use crate::pipeline::retention::recordings::Recordings;
 use crate::pipeline::worker::{Subscribe as _, Worker};
 use crate::thread::Thread;
@@ -193,41 +194,50 @@ impl Manager {
             .map_or(Ok(()), |error| Err(storage(error)))
     }
 
-    /// Why nothing can be stored, if that is known: an event waits, the store waits for its disk,
-    /// or the disk failed a check.
+    /// Why nothing can be stored, and where events are meanwhile.
     fn storage_error(&self) -> Option<String> {
-        let Parts {
-            journal, recorder, ..
-        } = &self.parts;
-        let (waiting, held) = (journal.waiting(), recorder.storage_error());
-        if let Some(why) = journal.broken() {
-            return Some(format!("events can't be stored: {why}"));
+        let StorageFault { message, since } = self.storage_fault()?;
+        let (journal, recorder) = (&self.parts.journal, &self.parts.recorder);
+        if journal.broken().is_some() {
+            return Some(message);
         }
-        // A store that was never open waits since the start, with or without events.
-        let error = match (waiting, held) {
-            (Some(waiting), _) => StorageError {
-                why: waiting.why,
-                is_waited_for: true,
-                since: self.parts.boot.started(),
-            },
-            (None, Some(held)) => held,
-            (None, None) => return None,
-        };
-        let since_ms = i64::try_from(error.since.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let blocked = if recorder.blocks_pipelines() {
-            "; their queue is full, so pipelines wait too and watch nothing meanwhile"
+        let effect = if recorder.blocks_pipelines() {
+            ", there is no room for another one, so pipelines watch nothing"
         } else if recorder.has_no_room_for_pictures() {
-            "; new ones have no pictures"
+            ", new ones have no pictures"
         } else {
             ""
         };
+        let outlook = recorder.storage_error().map(|error| error.outlook());
+        let outlook = outlook.unwrap_or_else(|| STORED_LATER.to_owned());
         Some(format!(
-            "events can't be stored: {}; since {}; {} events wait in memory; {}{blocked}",
-            error.why,
-            clock::utc(clock::wall().unix_ms.saturating_sub(since_ms)),
-            recorder.waiting(),
-            error.outlook()
+            "{message}; since {}; {} events wait in memory{effect}; {outlook}",
+            clock::utc(since.unix_ms),
+            recorder.waiting()
         ))
+    }
+
+    /// Why nothing can be stored, if that is known: an event waits, the store waits for its disk,
+    /// or the disk failed a check.
+    pub fn storage_fault(&self) -> Option<StorageFault> {
+        let Parts {
+            journal,
+            recorder,
+            boot,
+            ..
+        } = &self.parts;
+        let held = recorder.storage_error();
+        // A store that was never open waits since the start, with or without events.
+        let waiting = journal.waiting().map(|waiting| waiting.why);
+        let found_at = match waiting {
+            Some(_) => boot.started_at(),
+            None => clock::wall(),
+        };
+        let since = held.as_ref().map_or(found_at, |held| held.since);
+        let why = journal.broken().or(waiting);
+        let why = why.or(held.map(|held| held.why))?;
+        let message = format!("events can't be stored: {why}");
+        Some(StorageFault { message, since })
     }
 
     /// A current frame of `source`, from a running subscription or a short one.
@@ -388,7 +398,12 @@ impl Manager {
 
 fn add_worker_troubles(id: &PipelineId, worker: &Worker, troubles: &mut Vec<String>) {
     if let PipelineState::Failed { message } = worker.state() {
-        troubles.push(format!("pipeline {:?}: {message}", id.as_str()));
+        let source = worker.spec().source.as_str();
+        let why = match troubles.contains(&format!("source {source:?}: {message}")) {
+            true => format!("its camera {source:?} failed"),
+            false => message,
+        };
+        troubles.push(format!("pipeline {:?}: {why}", id.as_str()));
     } else if let Some(stall) = worker.stall() {
         troubles.push(format!("pipeline {:?} {stall}", id.as_str()));
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{
-    DetectMode, PipelineResults, PipelineSpec, PipelineStatus, Priority,
+    DetectMode, PipelineResults, PipelineSpec, PipelineState, PipelineStatus, Priority, RateLimit,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::PipelineAnswers;
@@ -48,8 +48,17 @@ impl Manager {
         Ok(self.annotate(self.handle(id)?.status()))
     }
 
-    /// Adds the origin of the specification and the end of a pause.
+    /// Adds the origin of the specification, the end of a pause, and why no frame is looked at.
     pub(super) fn annotate(&self, mut status: PipelineStatus) -> PipelineStatus {
+        if status.state == PipelineState::Running
+            && let Some(looks) = &mut status.looks
+        {
+            if self.sources.is_lost(&status.spec.source) {
+                looks.limited_by = Some(RateLimit::Camera);
+            } else if looks.limited_by.is_some() && self.parts.recorder.blocks_pipelines() {
+                looks.limited_by = Some(RateLimit::Disk);
+            }
+        }
         if let Some(origin) = self.sections.lock().note(&status.spec.id) {
             status.note = Some(match status.note {
                 Some(note) => format!("{note}; {origin}"),

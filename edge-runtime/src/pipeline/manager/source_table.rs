@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::RwLock;
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::source::SourceState;
 
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::source::SourceHandle;
@@ -23,6 +24,15 @@ impl Sources {
     /// The number of the current source of this name.
     pub(super) fn number_of(&self, source: &SourceId) -> Option<u64> {
         self.table.read().get(source).map(SourceHandle::run)
+    }
+
+    /// Whether the source is wanted and delivers no frames.
+    pub(super) fn is_lost(&self, source: &SourceId) -> bool {
+        let state = self.table.read().get(source).map(|it| it.status().state);
+        matches!(
+            state,
+            Some(SourceState::Lost { .. } | SourceState::Failed { .. })
+        )
     }
 }
 

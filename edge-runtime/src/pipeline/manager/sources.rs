@@ -246,13 +246,16 @@ impl Manager {
         let Some(mask) = self.class_mask(source) else {
             return Ok(());
         };
-        let detail = format!(
-            "source {:?} has a privacy mask of classes ({}), which only a pipeline applies; use \
-             the picture of a pipeline on it",
-            source.as_str(),
+        let remedy = match self.watchers_of(source).first() {
+            Some(pipeline) => format!("watchkeeper frame save --pipeline {pipeline} -o FILE"),
+            None => "deploy a pipeline on it, and save that one's frame".to_owned(),
+        };
+        Err(Problem::conflict(format!(
+            "camera {source} has a privacy mask of classes ({}), which only a pipeline applies: \
+             {remedy}",
             mask.classes.join(", ")
-        );
-        Err(Problem::conflict(detail).at("id", source.as_str()))
+        ))
+        .at("id", source.as_str()))
     }
 
     pub(super) fn no_source(&self, id: &SourceId) -> Problem {

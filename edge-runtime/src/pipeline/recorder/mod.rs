@@ -38,11 +38,11 @@ use watchkeeper_contract::id::{EventId, PipelineId};
 use self::meter::EventMeter;
 use self::queue::{BoxPlace, Item, LOSS_RECORDS, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
-pub use self::refusals::StorageError;
+pub use self::refusals::{STORED_LATER, StorageError};
 use self::thread::{LastRecords, RecorderThread};
 use self::unstored::Pace;
 pub use self::unstored::UnstoredMark;
-use crate::clock::ProcessorSum;
+use crate::clock::{self, ProcessorSum};
 use crate::journal::media::MediaStore;
 use crate::journal::{Journal, Stamp};
 use crate::pipeline::retention::disk_space::DiskSpace;
@@ -142,7 +142,7 @@ impl Recorder {
                 worker.set_storage_error(StorageError {
                     why: why.clone(),
                     is_waited_for: false,
-                    since: Instant::now(),
+                    since: clock::wall(),
                 });
                 worker.broken.get_or_init(|| why);
             }

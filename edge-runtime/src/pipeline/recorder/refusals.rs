@@ -18,12 +18,16 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::time::Wall;
 use watchkeeper_store::StoreError;
 
 use crate::journal::{JournalError, Loss, Stamp};
 
 /// How long a transient error is retried.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The outlook of events that wait for a full or read-only disk.
+pub const STORED_LATER: &str = "they are stored later without a restart";
 
 /// Why events are not stored at the moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +37,12 @@ pub struct StorageError {
     /// Whether it is waited for without limit: the disk is full or read-only.
     pub is_waited_for: bool,
     /// When the first write was refused.
-    pub since: Instant,
+    pub since: Wall,
 }
 
 impl StorageError {
     /// Describes why `error`, first met at `since`, keeps events from the disk.
-    pub(super) fn new(error: &JournalError, since: Instant) -> Self {
+    pub(super) fn new(error: &JournalError, since: Wall) -> Self {
         let class = classify(error);
         let why = match (error, class) {
             // The store's errors name it themselves.
@@ -60,7 +64,7 @@ impl StorageError {
     /// The next step, as the end of a sentence about it.
     pub fn outlook(&self) -> String {
         if self.is_waited_for {
-            return "they are stored without a restart once the disk accepts writes".to_owned();
+            return STORED_LATER.to_owned();
         }
         let seconds = RETRY_TIMEOUT.as_secs();
         format!("the runtime restarts if the error lasts {seconds} s")
@@ -244,7 +248,7 @@ mod tests {
             (io_error(), "odd", false),
         ];
         for (error, part, is_waited_for) in cases {
-            let storage = StorageError::new(&error, Instant::now());
+            let storage = StorageError::new(&error, crate::clock::wall());
             let text = format!("{}; {}", storage.why, storage.outlook());
             assert_eq!(storage.is_waited_for, is_waited_for, "{text}");
             for remedy in ["free some space", "for writing"] {

@@ -227,7 +227,7 @@ impl RecorderThread {
     /// Reports and marks that events wait because of `error`. If the process `ends`, the mark is
     /// written at once.
     fn hold(&self, error: &JournalError, ends: bool) {
-        let storage_error = StorageError::new(error, Instant::now());
+        let storage_error = StorageError::new(error, clock::wall());
         let why = storage_error.why.clone();
         if self.set_storage_error(storage_error) {
             tracing::error!("events can't be stored: {why}; they stay in memory; retrying");

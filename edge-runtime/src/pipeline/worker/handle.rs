@@ -118,15 +118,15 @@ impl Worker {
 
     /// Rate of its looks at a camera; `None` for a recording, and before the first frame.
     pub fn looks(&self) -> Option<LookRate> {
-        let (grant, offered) = (*self.shared.grant.lock(), self.offered());
+        let (grant, offered) = (*self.shared.grant.lock(), self.offered_fps());
         let meter = self.shared.looks.lock();
         let is_live = self.shared.is_live.load(Ordering::Relaxed);
         is_live.then(|| meter.rate(&self.spec, grant, offered, Instant::now()))
     }
 
-    /// Frames offered to its subscription; `None` while it has none.
-    fn offered(&self) -> Option<u64> {
-        self.shared.unsubscriber.lock().as_ref()?.offered()
+    /// Frames a second of its source; `None` without a subscription.
+    fn offered_fps(&self) -> Option<f64> {
+        self.shared.unsubscriber.lock().as_ref()?.delivered_fps()
     }
 
     /// Frames a second that it looks at.
@@ -136,9 +136,9 @@ impl Worker {
 
     /// Frames a second that it would look at.
     pub fn wanted_fps(&self) -> f64 {
-        let (grant, offered) = (*self.shared.grant.lock(), self.offered());
+        let (grant, offered) = (*self.shared.grant.lock(), self.offered_fps());
         let meter = self.shared.looks.lock();
-        meter.wanted_fps(&self.spec, grant, offered, Instant::now())
+        meter.wanted_fps(&self.spec, grant, offered)
     }
 
     /// Sets what the level of shedding leaves to it, from its next frame on.

@@ -57,12 +57,12 @@ impl WorkerThread {
         let now = Instant::now();
         let is_live = !frame.recorded || receiver.drops_late();
         self.shared.is_live.store(is_live, Ordering::Relaxed);
-        let offered = receiver.offered();
+        let offered_fps = receiver.delivered_fps();
         let mut looks = self.shared.looks.lock();
-        looks.count(offered, is_looked_at, now);
+        looks.count(offered_fps, is_looked_at, now);
         if is_live {
             let grant = *self.shared.grant.lock();
-            let wanted = looks.wanted_fps(&self.spec, grant, Some(offered), now);
+            let wanted = looks.wanted_fps(&self.spec, grant, Some(offered_fps));
             let rate = grant.max_fps.map_or(wanted, |granted| granted.min(wanted));
             self.services.claim.set_rate(rate);
         }

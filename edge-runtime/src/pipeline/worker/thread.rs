@@ -233,7 +233,6 @@ impl WorkerThread {
             };
             gone_since = None;
             *self.shared.unsubscriber.lock() = Some(receiver.unsubscriber());
-            self.shared.looks.lock().begin();
             let end = self.take_from(&receiver);
             drop(receiver);
             if let Some(end) = end {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::model::BackendChange;
-use watchkeeper_contract::pipeline::{LineCount, PipelineState, PipelineStatus};
+use watchkeeper_contract::pipeline::{LineCount, PipelineState, PipelineStatus, RateLimit};
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_contract::spool::EffectCounts;
 use watchkeeper_contract::time::Wall;
@@ -51,6 +51,9 @@ pub struct CountsMessage {
     pub ts: i64,
     /// State of the pipeline: `starting`, `running`, `paused`, `ended`, `stopped` or `failed`.
     pub s: &'static str,
+    /// Why it looks at fewer frames than it wants; absent if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<RateLimit>,
     /// When tracks, lines, zones and events began to be counted; absent before the first frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counting_since: Option<Wall>,
@@ -102,6 +105,7 @@ impl CountsMessage {
                 PipelineState::Stopped => "stopped",
                 PipelineState::Failed { .. } => "failed",
             },
+            limited_by: status.looks.and_then(|looks| looks.limited_by),
             counting_since: results.counting_since,
             frames: results.frames,
             tracks: results.tracks,

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
-use watchkeeper_contract::health::HealthState;
+use watchkeeper_contract::health::{HealthState, StorageFault};
 use watchkeeper_contract::id::{BoxId, EventId, SiteId, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStatus};
@@ -165,6 +165,28 @@ impl SourceStateMessage {
     }
 }
 
+/// Alarm while events can't be stored, retained on `alarm/storage`. An empty payload clears it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StorageAlarmMessage {
+    pub schema: u16,
+    pub severity: Severity,
+    pub text: String,
+    /// UTC milliseconds of the first refused write.
+    pub ts: i64,
+}
+
+impl StorageAlarmMessage {
+    /// Builds the alarm about a fault of the runtime's disk.
+    pub fn of(fault: &StorageFault) -> Self {
+        Self {
+            schema: SCHEMA,
+            severity: Severity::Critical,
+            text: fault.message.clone(),
+            ts: fault.since.unix_ms,
+        }
+    }
+}
+
 /// Alarm of an outage, retained on `alarm/source_outage/<source>` while it lasts. An empty payload
 /// clears it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -177,7 +199,7 @@ pub struct AlarmMessage {
     pub cause: Option<LossCause>,
     /// Id of the outage's event.
     pub event: EventId,
-    /// UTC milliseconds at which the outage began.
+    /// UTC milliseconds at which the reported cause was met.
     pub ts: i64,
 }
 

@@ -169,7 +169,11 @@ impl FirstLoads {
             return Err(FirstLoadError::Changed { path });
         }
         let result = match outcome {
-            Outcome::Refused(sentence) => return Err(FirstLoadError::Refused(sentence)),
+            // A damaged file of the zoo has a remedy that the back end doesn't know.
+            Outcome::Refused(sentence) => {
+                zoo.verify(model)?;
+                return Err(FirstLoadError::Refused(sentence));
+            }
             Outcome::Interrupted(why) => return Err(FirstLoadError::Interrupted { path, why }),
             Outcome::Loaded => CheckResult::Loaded,
             Outcome::Ended(ending) => CheckResult::Ended(ending),
