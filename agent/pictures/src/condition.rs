@@ -47,7 +47,7 @@ const FIELDS: [(&str, Field); 27] = [
     ("day", Field::Text(|picture| taken(picture, "%-d %B"))),
     ("weekday", Field::Text(|picture| taken(picture, "%A"))),
     ("month", Field::Text(|picture| taken(picture, "%B"))),
-    ("format", Field::Text(Picture::format)),
+    ("format", Field::Text(|picture| picture.format.clone())),
     (
         "shape",
         Field::Text(|picture| Some(picture.shape().to_owned())),
@@ -348,18 +348,17 @@ fn words(name: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// Returns whether a name has the wanted words, one after the other, in any case of letters.
+/// Returns whether a name has each of the wanted words, in any case of letters.
 fn has_words(wanted: &str, name: &str) -> bool {
-    spaced(name).contains(&spaced(wanted))
+    let name = name.to_lowercase();
+    let has = |word: &str| name.split(' ').any(|known| known == word);
+    wanted.to_lowercase().split(' ').all(has)
 }
 
-/// Returns whether a name ends with the wanted words, in any case of letters.
+/// Returns whether a name has the wanted words, and its last one is the last of them.
 fn ends_with_words(wanted: &str, name: &str) -> bool {
-    spaced(name).ends_with(&spaced(wanted))
-}
-
-fn spaced(text: &str) -> String {
-    format!(" {} ", text.to_lowercase())
+    let last = |text: &str| text.rsplit(' ').next().map(str::to_lowercase);
+    has_words(wanted, name) && last(wanted) == last(name)
 }
 
 impl FromStr for Condition {
@@ -483,6 +482,7 @@ mod tests {
             }),
             width: 4000,
             height: 3000,
+            format: Some("jpeg".to_owned()),
             objects: Some(Vec::new()),
             ..picture("/a/b.JPG", Some("2026-11-28T21:30:00"))
         }
@@ -495,7 +495,8 @@ mod tests {
             ("camera is canon", true),
             ("camera is eos r5", true),
             ("camera is EOS R", false),
-            ("camera is Canon R5", false),
+            ("camera is Canon R5", true),
+            ("camera is Canon R6", false),
             ("folder is A", true),
             ("folder is b", false),
             ("name is IMG_* or *.jpg", true),
@@ -572,6 +573,7 @@ mod tests {
         for (text, expected) in [
             ("camera is iPhone 12", [true, false]),
             ("camera is Apple iPhone 12", [true, false]),
+            ("camera is Apple 12", [true, false]),
             ("camera is not iPhone 12", [false, true]),
             ("camera is iPhone 12 Pro", [false, true]),
             ("camera is Apple", [true, true]),

@@ -25,6 +25,9 @@ pub struct Picture {
     /// Pixels of the upright picture.
     pub width: u32,
     pub height: u32,
+    /// Format of the contents: `jpeg`, `png` or `webp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
     /// Local time of the exposure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<DateTime>,
@@ -123,6 +126,7 @@ impl Picture {
             file: path.to_owned(),
             width,
             height,
+            format: Some(format!("{:?}", header.format()).to_lowercase()),
             taken,
             at,
             place,
@@ -168,12 +172,6 @@ impl Picture {
             Ordering::Less => "portrait",
             Ordering::Equal => "square",
         }
-    }
-
-    /// Returns the ending of the name in lower case; that of `jpg` is `jpeg`.
-    pub fn format(&self) -> Option<String> {
-        let extension = Path::new(&self.file).extension()?.to_str()?;
-        Some(extension.to_lowercase().replace("jpg", "jpeg"))
     }
 
     /// Returns the last part of the path.
@@ -228,6 +226,7 @@ pub(crate) mod testing {
             file: file.to_owned(),
             width: 4,
             height: 3,
+            format: None,
             taken: taken.map(|text| text.parse().unwrap()),
             at: None,
             place: None,
