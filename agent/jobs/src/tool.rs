@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use jiff::civil::DateTime;
+use jiff::{Span, Zoned};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::condition::{Condition, field_names};
@@ -41,7 +42,7 @@ pub enum Kind {
     /// Name of a new file or folder in the job's output folder.
     Name,
     Flag,
-    /// Local date, with or without a time of the day.
+    /// Text that [`local_time`] reads.
     Time,
     /// Integer within bounds.
     Integer {
@@ -110,7 +111,10 @@ impl fmt::Display for Kind {
             Self::Folder => f.write_str("the path of a folder"),
             Self::Name => f.write_str("a file name without folders"),
             Self::Flag => f.write_str("true or false"),
-            Self::Time => f.write_str("a local time such as 2026-03-01 or 2026-03-01T08:00"),
+            Self::Time => f.write_str(
+                "a local time such as 2026-03-01 or 2026-03-01T08:00, or a span before now such \
+                 as 1d or 90m",
+            ),
             Self::Integer { max: u64::MAX, .. } => f.write_str("an integer"),
             Self::Integer { min, max } => write!(f, "an integer from {min} to {max}"),
             Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
@@ -139,9 +143,13 @@ fn refuse_conditions(value: &Value) -> Option<String> {
     })
 }
 
-/// Reads a date, with or without a time of the day.
+/// Reads a date, with or without a time of the day, or a span before now, such as `1d` or `90m`.
 pub fn local_time(text: &str) -> Option<DateTime> {
-    text.parse().ok()
+    let before_now = || {
+        let span: Span = text.parse().ok().filter(|span: &Span| span.is_positive())?;
+        Some(Zoned::now().checked_sub(span).ok()?.datetime())
+    };
+    text.parse().ok().or_else(before_now)
 }
 
 /// Returns whether `name` is one part of a path, is not hidden, and is at most 200 bytes long.

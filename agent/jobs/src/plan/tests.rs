@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::check::unknown_among;
 use super::*;
+use crate::tool::local_time;
 use crate::tools::picture_tools;
 
 const GOOD: &str = r#"
@@ -231,6 +232,9 @@ steps:
     ];
     assert_eq!(changes, expected);
     assert_eq!(plan.steps[0].call.params["folder"], "./a");
+    let sheet = steps.replace("tool: album", "tool: contact_sheet");
+    let (_, changes) = repaired(&sheet);
+    assert!(changes.contains(&"step album: parameter \"name\" is file".to_owned()));
     let named = left(&steps.replace("name: a}", "folder: a}"));
     assert!(named[0].contains("name: is missing"), "{named:?}");
     // Two results of "best" fit.
@@ -518,4 +522,19 @@ fn near_name_is_found_among_those_that_a_fault_does_not_list() {
         fault("x"),
         "a: no job \"x\"; there are 20261129-dock and 2 more"
     );
+}
+
+#[test]
+fn time_of_a_plan_may_be_a_span_before_now() {
+    for (text, is_read) in [
+        ("2026-03-01", true),
+        ("2026-03-01T08:00", true),
+        ("1d", true),
+        ("90m", true),
+        ("-1d", false),
+        ("1", false),
+        ("yesterday", false),
+    ] {
+        assert_eq!(local_time(text).is_some(), is_read, "{text}");
+    }
 }
