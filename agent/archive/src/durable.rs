@@ -453,7 +453,10 @@ mod tests {
         let syncs = Arc::<AtomicUsize>::default();
         let (watched, count) = (Arc::clone(&durable), Arc::clone(&syncs));
         let hook = Box::new(move || {
-            assert!(watched.index.try_lock().is_some(), "queries wait for a sync");
+            assert!(
+                watched.index.try_lock().is_some(),
+                "queries wait for a sync"
+            );
             count.fetch_add(1, Ordering::SeqCst);
         });
         assert!(store.hook.set(hook).is_ok());
