@@ -47,7 +47,7 @@ const FIELDS: [(&str, Field); 27] = [
     ("day", Field::Text(|picture| taken(picture, "%-d %B"))),
     ("weekday", Field::Text(|picture| taken(picture, "%A"))),
     ("month", Field::Text(|picture| taken(picture, "%B"))),
-    ("format", Field::Text(|picture| picture.format.clone())),
+    ("format", Field::Text(Picture::format)),
     (
         "shape",
         Field::Text(|picture| Some(picture.shape().to_owned())),
@@ -348,11 +348,15 @@ fn words(name: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// Returns whether a name has each of the wanted words, in any case of letters.
+/// Returns whether a name has the wanted words in their order, in any case of letters; others may
+/// be between them.
 fn has_words(wanted: &str, name: &str) -> bool {
     let name = name.to_lowercase();
-    let has = |word: &str| name.split(' ').any(|known| known == word);
-    wanted.to_lowercase().split(' ').all(has)
+    let mut words = name.split(' ');
+    let wanted = wanted.to_lowercase();
+    wanted
+        .split(' ')
+        .all(|word| words.any(|known| known == word))
 }
 
 /// Returns whether a name has the wanted words, and its last one is the last of them.
@@ -482,7 +486,6 @@ mod tests {
             }),
             width: 4000,
             height: 3000,
-            format: Some("jpeg".to_owned()),
             objects: Some(Vec::new()),
             ..picture("/a/b.JPG", Some("2026-11-28T21:30:00"))
         }
@@ -497,6 +500,7 @@ mod tests {
             ("camera is EOS R", false),
             ("camera is Canon R5", true),
             ("camera is Canon R6", false),
+            ("camera is R5 Canon", false),
             ("folder is A", true),
             ("folder is b", false),
             ("name is IMG_* or *.jpg", true),

@@ -175,7 +175,7 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
         By::HourOfDay => time("%H h"),
         By::Weekday => time("%A"),
         By::Shape => Some(picture.shape().to_owned()),
-        By::Format => picture.format.clone(),
+        By::Format => picture.format(),
         By::Code => {
             let codes = picture.codes.as_ref().filter(|codes| !codes.is_empty());
             codes.map(|codes| codes.join(", "))

@@ -174,6 +174,16 @@ impl Picture {
         }
     }
 
+    /// Returns the format of the contents. Results of earlier builds lack it: then the ending of
+    /// the name, that of `jpg` as `jpeg`.
+    pub fn format(&self) -> Option<String> {
+        let ending = || {
+            let extension = Path::new(&self.file).extension()?.to_str()?;
+            Some(extension.to_lowercase().replace("jpg", "jpeg"))
+        };
+        self.format.clone().or_else(ending)
+    }
+
     /// Returns the last part of the path.
     pub fn name(&self) -> &str {
         let name = Path::new(&self.file).file_name();
