@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use jiff::civil::DateTime;
-use jiff::{Span, Zoned};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::condition::{Condition, field_names};
@@ -42,7 +41,7 @@ pub enum Kind {
     /// Name of a new file or folder in the job's output folder.
     Name,
     Flag,
-    /// Text that [`local_time`] reads.
+    /// Local date, with or without a time of the day.
     Time,
     /// Integer within bounds.
     Integer {
@@ -143,13 +142,9 @@ fn refuse_conditions(value: &Value) -> Option<String> {
     })
 }
 
-/// Reads a date, with or without a time of the day, or a span before now, such as `1d` or `90m`.
+/// Reads a date, with or without a time of the day.
 pub fn local_time(text: &str) -> Option<DateTime> {
-    let before_now = || {
-        let span: Span = text.parse().ok().filter(|span: &Span| span.is_positive())?;
-        Some(Zoned::now().checked_sub(span).ok()?.datetime())
-    };
-    text.parse().ok().or_else(before_now)
+    text.parse().ok()
 }
 
 /// Returns whether `name` is one part of a path, is not hidden, and is at most 200 bytes long.

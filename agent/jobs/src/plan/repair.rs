@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
+use jiff::{Span, Unit, Zoned};
 use serde_json::Value;
 
 use super::check::{CheckedPlan, check};
@@ -177,7 +178,7 @@ fn params(step: &str, call: &mut Call, tools: &Toolbox, changes: &mut Vec<Change
     }
 }
 
-/// The value that was meant by a text: a number, flag or choice.
+/// The value that was meant by a text: a number, flag, choice, or a time by its span before now.
 fn converted(kind: Kind, value: &Value) -> Option<Value> {
     let text = value.as_str()?;
     if kind.refuse(value).is_none() || reference::parse(text) != reference::Text::Plain {
@@ -191,6 +192,13 @@ fn converted(kind: Kind, value: &Value) -> Option<Value> {
             serde_json::from_str(text.trim()).ok()?
         }
         Kind::Choice(all) => Value::from(nearest(text, all.iter().copied())?),
+        // Once for the whole job: a retry or a resumed job has the same time.
+        Kind::Time => {
+            let span: Span = text.trim().parse().ok()?;
+            let now = Zoned::now().round(Unit::Second).ok()?;
+            let before = now.checked_sub(span).ok().filter(|time| *time < now)?;
+            Value::from(before.datetime().to_string())
+        }
         _ => return None,
     };
     kind.refuse(&better).is_none().then_some(better)

@@ -324,7 +324,7 @@ fn list_in_a_text_and_a_wrong_time_are_found_before_the_run() {
         .replace("${days.groups}", "${days.pictures}");
     let expected = [
         "steps.days.params.since: \"soon\" is not a local time such as 2026-03-01 or \
-         2026-03-01T08:00",
+         2026-03-01T08:00, or a span before now such as 1d or 90m",
         "steps.album.params.name: \"best of ${list.pictures}\" is not a file name without folders",
     ];
     assert_eq!(faults(&text), expected);
@@ -525,16 +525,19 @@ fn near_name_is_found_among_those_that_a_fault_does_not_list() {
 }
 
 #[test]
-fn time_of_a_plan_may_be_a_span_before_now() {
-    for (text, is_read) in [
-        ("2026-03-01", true),
-        ("2026-03-01T08:00", true),
-        ("1d", true),
-        ("90m", true),
-        ("-1d", false),
-        ("1", false),
-        ("yesterday", false),
-    ] {
-        assert_eq!(local_time(text).is_some(), is_read, "{text}");
+fn span_before_now_becomes_the_time_of_the_job() {
+    let text = |since: &str| {
+        let filter = format!("{{pictures: \"${{list.pictures}}\", since: \"{since}\"}}");
+        let list = "{name: list, tool: list_pictures, params: {folder: /a}}";
+        format!("name: x\nsteps:\n  - {list}\n  - {{name: new, tool: filter, params: {filter}}}\n")
+    };
+    for since in ["1d", "90m", "2h 30m"] {
+        let (plan, changes) = repaired(&text(since));
+        let time = plan.steps[1].call.params["since"].as_str().unwrap();
+        assert!(local_time(time).is_some(), "{time}");
+        assert_eq!(changes.len(), 1, "{changes:?}");
+    }
+    for since in ["-1d", "1", "yesterday"] {
+        assert!(left(&text(since))[0].contains("since"), "{since}");
     }
 }

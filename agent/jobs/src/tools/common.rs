@@ -11,6 +11,9 @@ use watchkeeper_pictures::{Group, Measurer, Picture, PictureError, Scores};
 
 use crate::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
 
+/// Version of the scores: those of another one are measured again.
+const SCALE: u32 = 2;
+
 /// Names of unreadable pictures in a summary.
 const MAX_NAMED: usize = 3;
 
@@ -137,7 +140,7 @@ pub(super) fn try_add_scores(
     let answers = Mutex::new(context.answers()?);
     let measured = for_each(&lacking, context, |file| -> Result<_, PictureError> {
         let path = Path::new(file);
-        let key = format!("scores {}", version(path)?);
+        let key = format!("scores {SCALE} {}", version(path)?);
         let kept = answers
             .lock()
             .get(&key)
