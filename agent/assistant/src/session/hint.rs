@@ -27,7 +27,7 @@ pub(super) fn hint(text: &str, takes_commands: bool, last_job: Option<&str>) -> 
     let archive = is_archive.then(|| ARCHIVE.to_owned());
     let (now, names) = (Zoned::now().datetime(), KnownNames::default());
     let job = last_job.filter(|_| Refinement::read(text, now, &names).is_ok());
-    let job = job.map(|id| format!("To change job {id}: `watchkeeper job refine {text:?}`."));
+    let job = job.map(|id| format!("`watchkeeper job refine` changes job {id} by these words."));
     let hints: Vec<String> = command.into_iter().chain(archive).chain(job).collect();
     (!hints.is_empty()).then(|| hints.join(" "))
 }
@@ -54,7 +54,7 @@ mod tests {
         let job = Some("20261130-101500-abc");
         assert_eq!(hint("tell me when a dog comes", true, job), None);
         let change = hint("only 5", true, job).unwrap_or_default();
-        assert!(change.contains("job refine \"only 5\""), "{change}");
+        assert!(change.contains("job refine` changes job 2026"), "{change}");
         assert_eq!(hint("only 5", true, None), None);
     }
 }
