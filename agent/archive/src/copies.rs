@@ -7,10 +7,11 @@
 //! - A removal names each tier and server that did not answer, and so may still have a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::ContentHash;
 use crate::blocking::hash_of;
@@ -51,8 +52,7 @@ impl Copies {
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Gdsf> {
-        // No method of it panics between two changes that belong together.
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 
     /// Returns the content of an entry and the tier that had it. A tier that fails or is busy is

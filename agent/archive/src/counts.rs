@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use crate::archive::Archive;
 use crate::durable::Durable;
 use crate::error::ArchiveError;
@@ -21,7 +23,7 @@ impl Archive {
             let too_large = index.larger_than(max_object);
             Ok((
                 index.totals(),
-                index.collections().collect(),
+                index.collections(Timestamp::now().as_microsecond()),
                 waiting,
                 too_large,
             ))
@@ -69,7 +71,8 @@ impl Archive {
     /// # Errors
     /// If the work is cut short.
     pub async fn collections(&self) -> Result<BTreeMap<String, u64>, ArchiveError> {
-        let list = |durable: &Durable| Ok(durable.index().collections().collect());
+        let now_us = Timestamp::now().as_microsecond();
+        let list = move |durable: &Durable| Ok(durable.index().collections(now_us));
         self.blocking(list).await
     }
 }

@@ -12,11 +12,12 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 
 use crate::ContentHash;
@@ -115,8 +116,7 @@ impl Durable {
     }
 
     pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
-        // No holder panics between two changes of the index that belong together.
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        self.index.lock()
     }
 
     pub(crate) fn vectors(&self) -> &VectorCache {
@@ -124,7 +124,7 @@ impl Durable {
     }
 
     pub(crate) fn write_lock(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -453,7 +453,10 @@ mod tests {
         let syncs = Arc::<AtomicUsize>::default();
         let (watched, count) = (Arc::clone(&durable), Arc::clone(&syncs));
         let hook = Box::new(move || {
-            assert!(watched.index.try_lock().is_ok(), "queries wait for a sync");
+            assert!(
+                watched.index.try_lock().is_some(),
+                "queries wait for a sync"
+            );
             count.fetch_add(1, Ordering::SeqCst);
         });
         assert!(store.hook.set(hook).is_ok());

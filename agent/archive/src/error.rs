@@ -61,6 +61,9 @@ pub enum ArchiveError {
     /// The request is not permitted or not possible here.
     #[error("{0}")]
     Refused(String),
+    /// The clip of an event is not complete yet.
+    #[error("event {0}: its clip is still being recorded; try again once it is complete")]
+    Recording(String),
     /// A source could not be read.
     #[error("{0}")]
     Source(String),

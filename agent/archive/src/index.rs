@@ -300,10 +300,19 @@ impl Index {
         stored.take(max).cloned().collect()
     }
 
-    /// Names of all collections with their numbers of entries.
-    pub(crate) fn collections(&self) -> impl Iterator<Item = (String, u64)> {
+    /// Collections with their numbers of entries that have not expired.
+    pub(crate) fn collections(&self, now_us: i64) -> BTreeMap<String, u64> {
         let collections = self.collections.iter();
-        collections.map(|(name, count)| (name.to_string(), *count))
+        let collections = collections.map(|(name, count)| (name.to_string(), *count));
+        let mut collections: BTreeMap<String, u64> = collections.collect();
+        let due = self.expiring.iter().take_while(|(at, _)| *at <= now_us);
+        for (_, name) in due {
+            if let Some(count) = collections.get_mut(name.collection()) {
+                *count = count.saturating_sub(1);
+            }
+        }
+        collections.retain(|_, count| *count > 0);
+        collections
     }
 
     /// Adds or replaces an entry. Returns the content that lost its last entry.

@@ -7,13 +7,13 @@
 //! - A value may come from any client of the server: the caller checks its hash.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_memcached::{AsciiProtocol as _, Client, Error, Status};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
 use crate::ContentHash;
@@ -71,9 +71,7 @@ impl MemcachedTier {
     }
 
     fn health(&self) -> MutexGuard<'_, Endpoints> {
-        self.endpoints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.endpoints.lock()
     }
 
     /// Sends a request to the server of a content, or to the next one while that is down.

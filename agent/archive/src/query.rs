@@ -56,7 +56,7 @@ impl Order {
 #[serde(deny_unknown_fields, default)]
 pub struct Query {
     /// `collection/name` with `*`, `?` and `[…]`; without a slash, the collection.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "collection", skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
@@ -65,7 +65,7 @@ pub struct Query {
     /// Zone or line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Id of the event.
+    /// Id of the event; the agent takes the number of its record too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

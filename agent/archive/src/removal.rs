@@ -146,7 +146,10 @@ mod tests {
         durable
             .add_references(references.collect(), 1, start)
             .unwrap();
-        let removed = durable.expire(Timestamp::now()).unwrap();
+        let now = Timestamp::now();
+        let listed = durable.index().collections(now.as_microsecond());
+        assert_eq!(listed.get("yard"), Some(&1), "expired ones count no more");
+        let removed = durable.expire(now).unwrap();
         assert_eq!(removed.names.len(), count);
         assert_eq!(durable.index().totals().references, 1);
     }

@@ -8,12 +8,13 @@
 //!   invalid, its endpoints are marked down with the reason. Nothing else fails.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -97,9 +98,7 @@ impl S3Tier {
     }
 
     fn health(&self) -> MutexGuard<'_, Endpoints> {
-        self.endpoints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.endpoints.lock()
     }
 
     async fn sign(

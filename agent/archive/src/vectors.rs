@@ -6,8 +6,9 @@
 //!   batch, and then memory, whether or not the sync succeeds.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::dot;
 use watchkeeper_store::{Store, StoreError, pages};
@@ -187,11 +188,11 @@ pub(crate) struct VectorCache(RwLock<Option<Vectors>>);
 
 impl VectorCache {
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Option<Vectors>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Option<Vectors>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.write()
     }
 
     /// Follows a record that was written, or deleted where `record` is absent.

@@ -60,7 +60,8 @@ impl Vocabulary {
             names.into_iter().take(MAX_NAMES).collect()
         };
         let mut collections = BTreeMap::<String, Vec<String>>::new();
-        for (name, _) in index.collections().take(MAX_NAMES) {
+        let known = index.collections(now.as_microsecond()).into_keys();
+        for name in known.take(MAX_NAMES) {
             let spellings = collections.entry(name.to_lowercase()).or_default();
             spellings.push(name);
         }

@@ -8,12 +8,13 @@
 //!   terminal.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use comfy_table::{ContentArrangement, Table};
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::exit::Failure;
@@ -169,12 +170,8 @@ impl Output {
         });
     }
 
-    fn bar(&self) -> std::sync::MutexGuard<'_, Option<ProgressBar>> {
-        self.0.bar.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn around_bar(&self, write: impl FnOnce()) {
-        match self.bar().as_ref() {
+        match self.0.bar.lock().as_ref() {
             Some(bar) => bar.suspend(write),
             None => write(),
         }
@@ -192,7 +189,7 @@ impl Output {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(120));
-        *self.bar() = Some(bar.clone());
+        *self.0.bar.lock() = Some(bar.clone());
         bar
     }
 
@@ -221,7 +218,7 @@ impl Output {
 
     /// Removes the live line or bar.
     pub(crate) fn end_live_line(&self) {
-        let bar = self.bar().take();
+        let bar = self.0.bar.lock().take();
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }

@@ -1,8 +1,9 @@
 //! Look-ups by name, ready to be asked.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
 
 use crate::chain::Chain;
@@ -64,7 +65,7 @@ impl Lookups {
         let problems = all.filter_map(|(name, lookup)| {
             let own = match lookup {
                 Lookup::Broken(problem) => Some(problem.clone()),
-                Lookup::Table(table, _) => lock(table).columns().err().map(|e| e.to_string()),
+                Lookup::Table(table, _) => table.lock().columns().err().map(|e| e.to_string()),
                 Lookup::Http(_) | Lookup::Fields(..) => None,
             };
             let problem = own.or_else(|| self.missing_column(name))?;
@@ -85,7 +86,7 @@ impl Lookups {
             let Some(Lookup::Table(table, _)) = self.by_name.get(lookup) else {
                 return None;
             };
-            let mut table = lock(table);
+            let mut table = table.lock();
             let columns = table.columns().ok()?;
             let known = columns.join(", ");
             let problem = format!("looks up {value}, but the table {lookup} has only {known}");
@@ -100,11 +101,6 @@ impl Lookups {
     pub fn configs(&self) -> &BTreeMap<String, LookupConfig> {
         &self.configs
     }
-}
-
-/// Ignores poisoning: a table is read again where a reader panicked.
-fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn open_one(kind: &LookupKind) -> Result<Lookup, String> {
@@ -151,7 +147,7 @@ impl Lookup {
             Self::Table(table, _) => {
                 let table = Arc::clone(table);
                 let value = values.get(VALUE).cloned().unwrap_or_default();
-                let found = tokio::task::spawn_blocking(move || lock(&table).look_up(&value));
+                let found = tokio::task::spawn_blocking(move || table.lock().look_up(&value));
                 let died = |error| {
                     SourceAnswer::failed(format!("the look-up ended early: {error}; ask again"))
                 };

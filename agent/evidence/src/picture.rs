@@ -3,9 +3,9 @@
 //! - At least one picture; JPEG, PNG or WebP by its contents, whatever its name says.
 //! - At most [`MAX_BYTES`]; it is whole and within the bounds of [`PictureFile`].
 
-use image::ImageFormat;
-use image::codecs::jpeg::JpegEncoder;
-use watchkeeper_vision::picture_file::PictureFile;
+use image::{ImageFormat, imageops};
+use watchkeeper_vision::jpeg;
+use watchkeeper_vision::picture_file::{self, PictureFile};
 
 /// Largest picture in bytes.
 pub const MAX_BYTES: usize = 10 << 20;
@@ -48,14 +48,11 @@ const CUT_QUALITY: u8 = 95;
 /// # Errors
 /// If it can't be decoded.
 pub fn cut(bytes: &[u8], bbox: Option<[f64; 4]>) -> Result<Vec<u8>, PictureError> {
-    let unreadable = |error: image::ImageError| PictureError::Unreadable {
-        nth: 1,
-        why: error.to_string(),
-    };
+    let unreadable = |why: String| PictureError::Unreadable { nth: 1, why };
     let Some([left, top, right, bottom]) = bbox else {
         return Ok(bytes.to_vec());
     };
-    let whole = image::load_from_memory(bytes).map_err(unreadable)?;
+    let whole = picture_file::decode(bytes).map_err(|error| unreadable(error.to_string()))?;
     let (width, height) = (whole.width(), whole.height());
     // A float becomes the nearest number of the range; what is not a number becomes 0.
     let pixel =
@@ -66,11 +63,8 @@ pub fn cut(bytes: &[u8], bbox: Option<[f64; 4]>) -> Result<Vec<u8>, PictureError
     );
     let right = pixel(right, width).max(x + 1);
     let bottom = pixel(bottom, height).max(y + 1);
-    let part = whole.crop_imm(x, y, right - x, bottom - y).to_rgb8();
-    let mut jpeg = Vec::new();
-    let encoder = JpegEncoder::new_with_quality(&mut jpeg, CUT_QUALITY);
-    part.write_with_encoder(encoder).map_err(unreadable)?;
-    Ok(jpeg)
+    let part = imageops::crop_imm(&whole, x, y, right - x, bottom - y).to_image();
+    jpeg::encode(&part, CUT_QUALITY).map_err(|error| unreadable(error.to_string()))
 }
 
 fn check_one(nth: usize, bytes: &[u8]) -> Result<(), PictureError> {

@@ -110,7 +110,10 @@ impl fmt::Display for Kind {
             Self::Folder => f.write_str("the path of a folder"),
             Self::Name => f.write_str("a file name without folders"),
             Self::Flag => f.write_str("true or false"),
-            Self::Time => f.write_str("a local time such as 2026-03-01 or 2026-03-01T08:00"),
+            Self::Time => f.write_str(
+                "a local time such as 2026-03-01 or 2026-03-01T08:00, or a span before now such \
+                 as 1d or 90m",
+            ),
             Self::Integer { max: u64::MAX, .. } => f.write_str("an integer"),
             Self::Integer { min, max } => write!(f, "an integer from {min} to {max}"),
             Self::Number { min, max } => write!(f, "a number from {min} to {max}"),

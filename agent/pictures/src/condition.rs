@@ -355,18 +355,21 @@ fn words(name: &str) -> Vec<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// Returns whether a name has the wanted words, one after the other, in any case of letters.
+/// Returns whether a name has the wanted words in their order, in any case of letters; others may
+/// be between them.
 fn has_words(wanted: &str, name: &str) -> bool {
-    spaced(name).contains(&spaced(wanted))
+    let name = name.to_lowercase();
+    let mut words = name.split(' ');
+    let wanted = wanted.to_lowercase();
+    wanted
+        .split(' ')
+        .all(|word| words.any(|known| known == word))
 }
 
-/// Returns whether a name ends with the wanted words, in any case of letters.
+/// Returns whether a name has the wanted words, and its last one is the last of them.
 fn ends_with_words(wanted: &str, name: &str) -> bool {
-    spaced(name).ends_with(&spaced(wanted))
-}
-
-fn spaced(text: &str) -> String {
-    format!(" {} ", text.to_lowercase())
+    let last = |text: &str| text.rsplit(' ').next().map(str::to_lowercase);
+    has_words(wanted, name) && last(wanted) == last(name)
 }
 
 impl FromStr for Condition {
@@ -502,7 +505,9 @@ mod tests {
             ("camera is canon", true),
             ("camera is eos r5", true),
             ("camera is EOS R", false),
-            ("camera is Canon R5", false),
+            ("camera is Canon R5", true),
+            ("camera is Canon R6", false),
+            ("camera is R5 Canon", false),
             ("folder is A", true),
             ("folder is b", false),
             ("name is IMG_* or *.jpg", true),
@@ -581,6 +586,7 @@ mod tests {
         for (text, expected) in [
             ("camera is iPhone 12", [true, false]),
             ("camera is Apple iPhone 12", [true, false]),
+            ("camera is Apple 12", [true, false]),
             ("camera is not iPhone 12", [false, true]),
             ("camera is iPhone 12 Pro", [false, true]),
             ("camera is Apple", [true, true]),

@@ -1,8 +1,9 @@
 //! Files below a folder, for every reader of a folder by its path.
 //!
 //! - The order is that of paths. A folder beyond the bounds is refused whole.
-//! - Symbolic links, and what is not a regular file, are not followed and are named with the cause.
-//! - Hidden names are passed over, files of another kind counted.
+//! - Symbolic links, hidden files, and what is no regular file, are not read and are named with
+//!   the cause.
+//! - Hidden folders are passed over, files of another kind counted.
 //!
 //! Not here: the walk of the archive below its roots, which trusts no path.
 
@@ -12,6 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Most pictures of one listing.
 const MAX_PICTURES: usize = 100_000;
+
+/// Most folders of one listing, with pictures or without.
+const MAX_FOLDERS: usize = 100_000;
 
 /// File that marks a folder as written by a job; its pictures are copies.
 pub const JOB_MARKER: &str = ".watchkeeper-job";
@@ -100,7 +104,13 @@ struct Walk {
 impl Walk {
     fn run(&self, folder: &Path) -> Result<FolderFiles, FolderError> {
         let mut found = FolderFiles::default();
+        let too_many = |most, what| FolderError::TooMany {
+            folder: folder.to_owned(),
+            most,
+            what,
+        };
         let mut open = vec![(folder.to_owned(), 0)];
+        let mut folders = 0;
         while let Some((here, depth)) = open.pop() {
             let io = |source| FolderError::Io {
                 folder: here.clone(),
@@ -109,10 +119,16 @@ impl Walk {
             for entry in fs::read_dir(&here).map_err(io)? {
                 let entry = entry.map_err(io)?;
                 let (path, kind) = (entry.path(), entry.file_type().map_err(io)?);
-                if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                let name = entry.file_name();
+                let is_hidden = name.as_encoded_bytes().starts_with(b".");
+                if name == JOB_MARKER || (is_hidden && kind.is_dir()) {
                     continue;
                 }
                 if kind.is_dir() {
+                    folders += 1;
+                    if folders > MAX_FOLDERS {
+                        return Err(too_many(MAX_FOLDERS, "folders"));
+                    }
                     if (self.enters)(&path) {
                         open.push((path, depth + 1));
                     }
@@ -123,7 +139,7 @@ impl Walk {
                     false => (self.wants)(&path),
                 };
                 if !is_wanted {
-                    if kind.is_file() {
+                    if kind.is_file() && !is_hidden {
                         found.others += 1;
                         found.other.get_or_insert(path);
                     }
@@ -133,16 +149,13 @@ impl Walk {
                     return Err(FolderError::TooDeep(here));
                 }
                 match () {
+                    () if is_hidden => found.skipped.push((path, "its name begins with a dot")),
                     () if kind.is_file() => found.files.push(path),
                     () if kind.is_symlink() => found.skipped.push((path, "it is a symbolic link")),
                     () => found.skipped.push((path, "it is no regular file")),
                 }
                 if found.files.len() + found.skipped.len() > self.most {
-                    return Err(FolderError::TooMany {
-                        folder: folder.to_owned(),
-                        most: self.most,
-                        what: self.what,
-                    });
+                    return Err(too_many(self.most, self.what));
                 }
             }
         }
@@ -196,6 +209,8 @@ mod tests {
         let found = pictures(dir.path(), true).unwrap();
         let other = dir.path().join("notes.txt");
         assert_eq!((found.others, found.other), (1, Some(other)));
+        let hidden = (dir.path().join(".f.jpg"), "its name begins with a dot");
+        assert_eq!(found.skipped, [hidden]);
         assert_eq!(names(false), ["a.png", "c.JPG"]);
         assert_eq!(names(true), ["a.png", "b/d.jpeg", "c.JPG"]);
     }

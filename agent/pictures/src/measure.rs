@@ -1,19 +1,19 @@
 //! Decodes a picture once and keeps what every tool needs of it.
 //!
 //! - Pixels are turned upright before they are measured, and dropped after that.
-//! - A result is kept by path, length and time of the file, the last [`MAX_KEPT`] of them.
+//! - A result is kept by path, length and time of the file, at most [`MAX_KEPT`] of them.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use image::metadata::Orientation;
 use image::{DynamicImage, GrayImage, RgbImage};
+use parking_lot::Mutex;
 use watchkeeper_vision::imaging::codes::{self, Code};
 use watchkeeper_vision::imaging::near_duplicate::{Sketch, Thumbnail};
-use watchkeeper_vision::imaging::quality::MEASURED_SIDE;
 use watchkeeper_vision::jpeg;
 use watchkeeper_vision::picture_file::{self, PictureFile, PictureFileError};
 use watchkeeper_vision::shrink;
@@ -25,6 +25,9 @@ use crate::scores::Scores;
 
 /// Most pictures whose measurement is kept: 73 MiB, with about 4.7 KiB each.
 const MAX_KEPT: usize = 16_000;
+
+/// Longer side in pixels of the small version of a picture, by which most is measured.
+const SMALL_SIDE: u32 = 512;
 
 /// JPEG quality of a picture that was turned.
 const TURNED_QUALITY: u8 = 95;
@@ -41,7 +44,7 @@ pub struct Measured {
 impl Measured {
     pub fn of(grey: &GrayImage) -> Self {
         // The only other look at the whole picture is that for noise.
-        let small = shrink::image_within(grey, MEASURED_SIDE);
+        let small = shrink::image_within(grey, SMALL_SIDE);
         let thumbnail = Thumbnail::of(&small);
         Self {
             scores: Scores::of(grey, &small),
@@ -52,25 +55,12 @@ impl Measured {
     }
 }
 
-/// A file at one moment: when length or time differ, it was written since.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Version {
-    path: PathBuf,
-    bytes: u64,
-    modified: Option<SystemTime>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    measured: HashMap<Version, Arc<Measured>>,
-    /// Measured versions, the oldest first.
-    order: VecDeque<Version>,
-}
-
-/// Measures pictures and keeps the last [`MAX_KEPT`] results. Shared by reference among threads.
+/// Measures pictures and keeps at most [`MAX_KEPT`] results; when it is full it is emptied. Shared
+/// by reference among threads.
 #[derive(Debug, Default)]
 pub struct Measurer {
-    kept: Mutex<Kept>,
+    /// By [`version`].
+    kept: Mutex<HashMap<String, Arc<Measured>>>,
 }
 
 impl Measurer {
@@ -80,39 +70,36 @@ impl Measurer {
     /// If the file can't be read or decoded.
     pub fn measure(&self, file: &Path) -> Result<Arc<Measured>, PictureError> {
         let version = version(file)?;
-        if let Some(known) = self.lock().measured.get(&version) {
+        if let Some(known) = self.kept.lock().get(&version) {
             return Ok(Arc::clone(known));
         }
         let grey = upright_grey(file)?;
         let measured = Arc::new(Measured::of(&grey));
-        let mut kept = self.lock();
-        if kept.order.len() >= MAX_KEPT
-            && let Some(oldest) = kept.order.pop_front()
-        {
-            kept.measured.remove(&oldest);
+        let mut kept = self.kept.lock();
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
         }
-        let is_new = kept.measured.insert(version.clone(), Arc::clone(&measured));
-        if is_new.is_none() {
-            kept.order.push_back(version);
-        }
+        kept.insert(version, Arc::clone(&measured));
         Ok(measured)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn version(file: &Path) -> Result<Version, PictureError> {
+/// Names a file at one moment: when length or time differ, it was written since.
+///
+/// # Errors
+/// If there is no such file.
+pub fn version(file: &Path) -> Result<String, PictureError> {
     let found = fs::metadata(file).map_err(|source| PictureError::Io {
         file: file.display().to_string(),
         source,
     })?;
-    Ok(Version {
-        path: file.to_owned(),
-        bytes: found.len(),
-        modified: found.modified().ok(),
-    })
+    let modified = found.modified().ok();
+    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let (file, bytes) = (file.display(), found.len());
+    Ok(format!(
+        "{file} {bytes} {}",
+        since.unwrap_or_default().as_nanos()
+    ))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -60,7 +60,7 @@ pub fn read(file: &[u8]) -> Metadata {
         taken: timed.map_or_else(local, |(taken, _)| Some(taken)),
         at,
         place: place(&exif),
-        camera: camera(&exif),
+        camera: camera(text(&exif, Tag::Make), text(&exif, Tag::Model)),
     }
 }
 
@@ -152,12 +152,12 @@ fn angle(exif: &Exif, tag: Tag, reference: Tag, negative: &str) -> Option<f64> {
     degrees.is_finite().then_some(sign * degrees)
 }
 
-fn camera(exif: &Exif) -> Option<String> {
-    let (make, model) = (text(exif, Tag::Make), text(exif, Tag::Model)?);
-    Some(match make {
-        Some(make) if !names_maker(&model, &make) => format!("{make} {model}"),
-        _ => model,
-    })
+/// Maker and model; a model that names its maker stands alone, as does a maker without a model.
+fn camera(make: Option<String>, model: Option<String>) -> Option<String> {
+    match (make, model) {
+        (Some(make), Some(model)) if !names_maker(&model, &make) => Some(format!("{make} {model}")),
+        (make, model) => model.or(make),
+    }
 }
 
 /// Whether a model begins with its maker, such as `NIKON D850` by `NIKON CORPORATION`.
@@ -230,9 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn maker_is_named_once() {
-        assert!(names_maker("NIKON D850", "NIKON CORPORATION"));
-        assert!(names_maker("Canon EOS R5", "Canon"));
-        assert!(!names_maker("iPhone 12", "Apple"));
+    fn camera_has_its_maker_once() {
+        for (make, model, expected) in [
+            ("NIKON CORPORATION", "NIKON D850", "NIKON D850"),
+            ("Canon", "Canon EOS R5", "Canon EOS R5"),
+            ("Apple", "iPhone 12", "Apple iPhone 12"),
+            ("", "X100V", "X100V"),
+            ("Leica", "", "Leica"),
+            ("", "", ""),
+        ] {
+            let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            assert_eq!(camera(given(make), given(model)), given(expected));
+        }
     }
 }

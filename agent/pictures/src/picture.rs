@@ -25,6 +25,9 @@ pub struct Picture {
     /// Pixels of the upright picture.
     pub width: u32,
     pub height: u32,
+    /// Format of the contents: `jpeg`, `png` or `webp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
     /// Local time of the exposure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<DateTime>,
@@ -123,6 +126,7 @@ impl Picture {
             file: path.to_owned(),
             width,
             height,
+            format: Some(format!("{:?}", header.format()).to_lowercase()),
             taken,
             at,
             place,
@@ -170,10 +174,14 @@ impl Picture {
         }
     }
 
-    /// Returns the ending of the name in lower case; that of `jpg` is `jpeg`.
+    /// Returns the format of the contents. Results of earlier builds lack it: then the ending of
+    /// the name, that of `jpg` as `jpeg`.
     pub fn format(&self) -> Option<String> {
-        let extension = Path::new(&self.file).extension()?.to_str()?;
-        Some(extension.to_lowercase().replace("jpg", "jpeg"))
+        let ending = || {
+            let extension = Path::new(&self.file).extension()?.to_str()?;
+            Some(extension.to_lowercase().replace("jpg", "jpeg"))
+        };
+        self.format.clone().or_else(ending)
     }
 
     /// Returns the last part of the path.
@@ -228,6 +236,7 @@ pub(crate) mod testing {
             file: file.to_owned(),
             width: 4,
             height: 3,
+            format: None,
             taken: taken.map(|text| text.parse().unwrap()),
             at: None,
             place: None,

@@ -19,6 +19,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::s3::{S3Access, S3Settings, S3Tier};
+use watchkeeper_archive::source::EventRef;
 use watchkeeper_archive::verb::{Changed, Found, Ingest, Ingested};
 use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Body, Content, EmbeddingStats, EntryName, Limits, NewEntry,
@@ -33,7 +34,7 @@ use watchkeeper_contract::time::TimeQuality;
 
 use super::camera_names::camera_names;
 use super::embed::{self, Progress};
-use super::sources::Sources;
+use super::sources::{Sources, event_id};
 use super::{follow, media};
 use crate::background::blocking;
 use crate::connectors::http_client::HttpClient;
@@ -283,6 +284,10 @@ impl ArchiveService {
     /// As [`Archive::query_near`], or if no model makes the embedding that it needs.
     pub async fn query(&self, mut query: Query) -> Result<Matches, ArchiveError> {
         let archive = self.archive().await?;
+        let number = query.event.as_deref().and_then(|text| text.parse().ok());
+        if let Some(number) = number.map(EventRef::Number) {
+            query.event = Some(event_id(&self.0.runtime, &number).await?);
+        }
         let near = self.near(&query).await?;
         let found = archive.query_near(query.clone(), near.clone()).await;
         let found = found.map_err(|error| self.explain(archive, error))?;

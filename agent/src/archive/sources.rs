@@ -16,7 +16,7 @@ use watchkeeper_archive::{
 };
 use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::ArchiveConfig;
-use watchkeeper_contract::event::MAX_PAGE;
+use watchkeeper_contract::event::{ClipState, MAX_PAGE};
 use watchkeeper_contract::id::EventSeq;
 
 use super::field_text;
@@ -183,7 +183,10 @@ fn stage_file(archive: &Archive, mut file: std::fs::File) -> Result<Sealed, Arch
 }
 
 /// The id of an event; asks the journal where a number names it.
-async fn event_id(runtime: &RuntimeClient, event: &EventRef) -> Result<String, ArchiveError> {
+pub(super) async fn event_id(
+    runtime: &RuntimeClient,
+    event: &EventRef,
+) -> Result<String, ArchiveError> {
     let number = match event {
         EventRef::Id(id) => return Ok(id.clone()),
         EventRef::Number(number) => EventSeq(*number),
@@ -254,14 +257,19 @@ impl Target<'_> {
             content_type: content_type.map(str::to_owned),
             ..Query::default()
         };
-        if let EventRef::Number(number) = event {
-            self.index_again(runtime, EventSeq(*number)).await?;
+        let clip = match event {
+            EventRef::Number(number) => self.index_again(runtime, EventSeq(*number)).await?,
+            EventRef::Id(_) => None,
+        };
+        if clip == Some(ClipState::Filming) {
+            return Err(ArchiveError::Recording(id));
         }
         let found = self.archive.query(query).await?.entries;
         if found.is_empty() {
-            let why = match event {
-                EventRef::Number(_) => "has no such media",
-                EventRef::Id(_) => "has none in the archive; name it by its number",
+            let why = match (event, clip) {
+                (EventRef::Id(_), _) => "has none in the archive; name it by its number".to_owned(),
+                (_, Some(ClipState::Lost { message })) => format!("has no clip: {message}"),
+                _ => "has no such media; `clip` of its rule makes a clip".to_owned(),
             };
             return Err(ArchiveError::Source(format!("event {id} {why}")));
         }
@@ -288,27 +296,33 @@ impl Target<'_> {
     }
 
     /// Makes the references of an event again, which were destroyed or are not made yet, from the
-    /// records that follow `first`, one page at most.
+    /// records that follow `first`, one page at most. Returns the state of its clip if it is known.
     async fn index_again(
         &self,
         runtime: &RuntimeClient,
         first: EventSeq,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<Option<ClipState>, ArchiveError> {
         let page = runtime.events(EventSeq(first.0.saturating_sub(1)), MAX_PAGE);
         let page = page.await;
         let page = page.map_err(|error| ArchiveError::Source(error.in_full()))?;
+        let is_last = page.len() < MAX_PAGE as usize;
         let mut records = page.into_iter().filter_map(|record| match record {
             JournalRecord::Known(event) => Some(event),
             JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => None,
         });
         let Some(event) = records.next() else {
-            return Ok(());
+            return Ok(None);
         };
-        let later = records.filter(|record| record.id == event.id);
         let mut found = references(&event);
-        found.extend(later.flat_map(|record| references(&record)));
+        let mut clip = event.clip.as_ref().map(|clip| clip.state.clone());
+        for record in records.filter(|record| record.id == event.id) {
+            found.extend(references(&record));
+            clip = record.clip.map(|clip| clip.state).or(clip);
+        }
         let cursor = self.archive.cursor().await?;
-        self.archive.add_references(found, cursor).await
+        self.archive.add_references(found, cursor).await?;
+        // A page that is full may end before the record of the clip.
+        Ok(clip.filter(|state| is_last || *state != ClipState::Filming))
     }
 
     /// Copies an entry, with its metadata unless the request has its own.

@@ -7,6 +7,7 @@
 //! - A time at which no job was started is logged, and reported if a start was tried.
 //! - While a schedule does not work, its plan is checked again every [`TICK`].
 //! - A schedule starts no job while its last one runs or waits.
+//! - Times are those of the system's time zone at each look: a change of it needs no restart.
 //! - The cursor is stored with what a record asks for; else every [`SAVE_EVERY`] records.
 
 use std::time::Duration;
@@ -49,7 +50,6 @@ pub(super) struct ScheduleClock {
     troubles: Vec<Option<Trouble>>,
     /// Time of the last check of the plans; `None` before the first, which checks all of them.
     checked: Option<Instant>,
-    zone: TimeZone,
 }
 
 /// Why a schedule does not work.
@@ -99,7 +99,6 @@ impl ScheduleClock {
             file,
             jobs,
             checked: None,
-            zone: TimeZone::system(),
         }
     }
 
@@ -204,7 +203,7 @@ impl ScheduleClock {
         }
         let mut next = stored.clone();
         let name = schedule.name.clone();
-        let polled = poll(schedule, &mut next, now, &self.zone);
+        let polled = poll(schedule, &mut next, now, &TimeZone::system());
         let (due, event) = match polled {
             Some(Polled::Due(due, event)) => (due, event),
             Some(Polled::Missed(time)) => {
@@ -288,7 +287,7 @@ impl ScheduleClock {
         if let Some(job) = self.jobs.scheduled(&schedule.name, &key)? {
             return Ok(job);
         }
-        let local = due.to_zoned(self.zone.clone());
+        let local = due.to_zoned(TimeZone::system());
         let tools = self.jobs.tools();
         let mut plan = scheduled_plan::load_due(&schedule.work, local.datetime(), tools)?;
         if let Some(event) = event {
@@ -366,7 +365,7 @@ impl ScheduleClock {
         let stored = self.stored.schedules.get(&schedule.name)?;
         stored
             .cron
-            .next_due(now, |time| times.next_after(time, &self.zone))
+            .next_due(now, |time| times.next_after(time, &TimeZone::system()))
     }
 
     fn statuses(&self, now: Timestamp) -> Vec<ScheduleStatus> {

@@ -134,7 +134,9 @@ impl Session {
         if let Reply::Unknown(unknown) = &mut replied.0 {
             self.refuse_unknown_collection(text).await?;
             let takes_commands = self.deps.entrypoint != Entrypoint::Ask;
-            if let Some(hint) = hint(text, takes_commands) {
+            let jobs = self.jobs().and_then(|jobs| jobs.ids().ok());
+            let last_job = jobs.and_then(|mut ids| ids.pop());
+            if let Some(hint) = hint(text, takes_commands, last_job.as_deref()) {
                 unknown.text = format!("{hint} {}", unknown.text);
             }
         }
@@ -381,11 +383,17 @@ impl Session {
         self.deps.out.report(ProgressEvent::Text(&text));
     }
 
+    /// The stored jobs; `None` without a state folder.
+    fn jobs(&self) -> Option<Jobs> {
+        let home = self.deps.state_dir.as_ref().ok()?;
+        Some(Jobs::new(home.join(JOBS_FOLDER)))
+    }
+
     /// Reports archive, jobs and cameras in a few lines. What can't be reached is named.
     pub(super) async fn observe(&self) {
         let mut lines = vec![self.observe_archive().await];
-        if let Ok(home) = &self.deps.state_dir {
-            lines.push(match Jobs::new(home.join(JOBS_FOLDER)).ids() {
+        if let Some(jobs) = self.jobs() {
+            lines.push(match jobs.ids() {
                 Ok(ids) => format!("Jobs: {} stored", ids.len()),
                 Err(error) => format!("Jobs: {error}"),
             });

@@ -1,14 +1,14 @@
 //! `watchkeeper archive ingest`: files are read here and uploaded, other sources by the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Body, Method, StatusCode};
 use watchkeeper_archive::entry::{Entry, MAX_FIELD, Metadata, Retention};
 use watchkeeper_archive::name::{EntryName, name_of_path};
+use watchkeeper_archive::query::{MAX_LIMIT, Matches, Order, Query};
 use watchkeeper_archive::source::MAX_FILES;
 use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{ArchiveError, ContentHash, Source, Stats};
@@ -21,32 +21,68 @@ use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::user_file::unread;
 
+/// Evicted entries of one command that a note names.
+const MAX_NAMED: usize = 5;
+
 struct Target<'a> {
     collection: &'a str,
     /// Name within the collection; by the source if absent.
     name: Option<&'a str>,
     options: &'a IngestOptions,
     client: &'a AgentClient,
-    /// Files of this command, by the name that they got.
-    named: &'a Mutex<BTreeMap<EntryName, PathBuf>>,
+    /// Paths below their sources that several files of this command have.
+    shared: &'a BTreeSet<String>,
 }
 
 impl Target<'_> {
-    /// The name of a file with the path `below` in its source. Another file of this command that
-    /// has it makes it a name of the whole path.
+    /// The name of a file with the path `below` in its source; by its whole path where another file
+    /// of this command has that too.
     fn name_of(&self, path: &Path, below: &str) -> Result<EntryName, ArchiveError> {
-        let named = |text: &str| {
-            let hash = ContentHash::of(text.as_bytes()).to_string();
-            let usual = name_of_path(text, hash.get(..8).unwrap_or_default());
-            EntryName::new(self.collection, self.name.unwrap_or(&usual))
+        let whole = path.to_string_lossy();
+        let text = match self.shared.contains(below) {
+            true => &*whole,
+            false => below,
         };
-        let mut known = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut name = named(below)?;
-        if known.get(&name).is_some_and(|other| other != path) {
-            name = named(&path.to_string_lossy())?;
+        let hash = ContentHash::of(text.as_bytes()).to_string();
+        let usual = name_of_path(text, hash.get(..8).unwrap_or_default());
+        Ok(EntryName::new(
+            self.collection,
+            self.name.unwrap_or(&usual),
+        )?)
+    }
+}
+
+/// Returns the paths below their sources that several files have.
+fn shared_paths<'s>(
+    sources: impl Iterator<Item = &'s Source>,
+) -> Result<BTreeSet<String>, Failure> {
+    let mut files = BTreeMap::new();
+    let mut shared = BTreeSet::new();
+    for source in sources {
+        let (root, found) = match source {
+            Source::File(path) => (path.parent(), vec![path.clone()]),
+            Source::Folder(folder) => (Some(folder.as_path()), files_below(folder)?.files),
+            _ => continue,
+        };
+        for path in found {
+            let below = path_below(root.unwrap_or(&path), &path);
+            let path = std::path::absolute(&path).unwrap_or(path);
+            if files
+                .insert(below.clone(), path.clone())
+                .is_some_and(|other| other != path)
+            {
+                shared.insert(below);
+            }
         }
-        known.insert(name.clone(), path.to_owned());
-        Ok(name)
+    }
+    Ok(shared)
+}
+
+/// Reads a source; a path needs no scheme here.
+fn read_source(text: &str) -> Result<Source, Failure> {
+    match text.contains("::") || text.contains("://") {
+        true => (text.parse()).map_err(|error: ArchiveError| Failure::input(error.to_string())),
+        false => Ok(of_path(Path::new(text))),
     }
 }
 
@@ -61,24 +97,19 @@ pub(super) async fn run(
         ));
     }
     let options = options(&args);
+    let sources = args.sources.iter().map(|text| read_source(text));
+    let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
+    let shared = shared_paths(sources.iter())?;
+    let target = Target {
+        collection: &args.collection,
+        name: args.name.as_deref(),
+        options: &options,
+        client,
+        shared: &shared,
+    };
     let before: Stats = client.get("archive/stats").await?;
-    let named = Mutex::default();
     let mut archived = BTreeSet::new();
-    for text in &args.sources {
-        // A path needs no scheme here.
-        let source = match text.contains("::") || text.contains("://") {
-            true => text
-                .parse()
-                .map_err(|error| Failure::input(format!("{error}")))?,
-            false => of_path(Path::new(text)),
-        };
-        let target = Target {
-            collection: &args.collection,
-            name: args.name.as_deref(),
-            options: &options,
-            client,
-            named: &named,
-        };
+    for (text, source) in args.sources.iter().zip(sources) {
         let begun = Timestamp::now();
         let Ingested { entries, skipped } = ingest(text, source, &target).await?;
         if entries.is_empty() && skipped.is_empty() {
@@ -93,22 +124,54 @@ pub(super) async fn run(
     }
     // The contents are archived, whatever the counts are.
     let after: Result<Stats, _> = client.get("archive/stats").await;
-    if let Some(note) = after.ok().and_then(|after| evicted(&before, &after)) {
-        out.note(note);
+    let evicted = after.map_or(0, |after| after.evictions.saturating_sub(before.evictions));
+    if evicted > 0 {
+        let new = without_present(archived, &args.collection, client).await;
+        out.note(describe_evicted(evicted, new.ok().as_ref()));
     }
     Ok(())
 }
 
-/// Formats how many entries were deleted to make room.
-fn evicted(before: &Stats, after: &Stats) -> Option<String> {
-    let evicted = after.evictions.saturating_sub(before.evictions);
-    (evicted > 0).then(|| {
-        format!(
-            "the archive is full: {} deleted to make room, the oldest first, perhaps new ones too. \
-             `watchkeeper archive stats` shows the bounds",
-            counted(evicted, "entry")
-        )
-    })
+/// Returns those of the new entries of a collection that it no longer has.
+async fn without_present(
+    mut new: BTreeSet<EntryName>,
+    collection: &str,
+    client: &AgentClient,
+) -> Result<BTreeSet<EntryName>, Failure> {
+    let mut query = Query {
+        pattern: Some(format!("{collection}/*")),
+        order: Order::Name,
+        limit: Some(MAX_LIMIT),
+        ..Query::default()
+    };
+    loop {
+        let found: Matches = client.post("archive/query", &query).await?;
+        query.after = found.entries.last().map(|last| last.name.clone());
+        let present: BTreeSet<_> = found.entries.iter().map(|entry| &entry.name).collect();
+        new.retain(|name| !present.contains(name));
+        if found.entries.len() < MAX_LIMIT {
+            return Ok(new);
+        }
+    }
+}
+
+/// Formats how many entries were deleted to make room; `new`: which of the new ones, if known.
+fn describe_evicted(evicted: u64, new: Option<&BTreeSet<EntryName>>) -> String {
+    let new = new.map(|new| match new.len() {
+        0 => ", none of them new".to_owned(),
+        number => {
+            let named = new.iter().take(MAX_NAMED).map(EntryName::as_str);
+            let named = named.collect::<Vec<_>>().join(", ");
+            let more = if number > MAX_NAMED { ", …" } else { "" };
+            format!(", {number} of them new: {named}{more}")
+        }
+    });
+    format!(
+        "the archive is full: {} deleted to make room, the oldest first{}. `watchkeeper archive \
+         stats` shows the bounds",
+        counted(evicted, "entry"),
+        new.unwrap_or_default()
+    )
 }
 
 /// Ingests for a session: files are read as its user.
@@ -123,7 +186,7 @@ pub(super) async fn from_source(
         name: wanted.name.as_deref(),
         options: &wanted.options,
         client,
-        named: &Mutex::default(),
+        shared: &BTreeSet::new(),
     };
     let done = ingest(&wanted.source, source, &target).await?;
     match (done.entries.is_empty(), done.skipped.as_slice()) {
@@ -381,7 +444,7 @@ mod tests {
             name: None,
             options: &IngestOptions::default(),
             client: &AgentClient::new(&socket).unwrap(),
-            named: &Mutex::default(),
+            shared: &BTreeSet::new(),
         };
         let done = upload_folder(&target, &photos).await.unwrap();
         assert_eq!((done.entries.len(), done.skipped.len()), (2, 2));
@@ -394,8 +457,20 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_name_in_one_command_get_different_names() {
+    fn files_of_one_name_are_named_alike_in_any_order() {
         let folder = tempfile::tempdir().unwrap();
+        let [x, y] = ["x", "y"].map(|name| folder.path().join(name));
+        for file in [x.join("a.jpg"), y.join("a.jpg"), y.join("b.jpg")] {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        let [file, again, other] = [&x, &x, &y].map(|folder| folder.join("a.jpg"));
+        let sources = [Source::File(file), Source::Folder(y)];
+        let expected = BTreeSet::from(["a.jpg".to_owned()]);
+        assert_eq!(shared_paths(sources.iter()).unwrap(), expected);
+        assert_eq!(shared_paths(sources.iter().rev()).unwrap(), expected);
+        let once = [Source::File(again.clone()), Source::Folder(x)];
+        assert_eq!(shared_paths(once.iter()).unwrap(), BTreeSet::new());
         let socket = folder.path().join("agent.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let target = Target {
@@ -403,21 +478,33 @@ mod tests {
             name: None,
             options: &IngestOptions::default(),
             client: &AgentClient::new(&socket).unwrap(),
-            named: &Mutex::default(),
+            shared: &expected,
         };
-        let of = |path: &str| {
-            target
-                .name_of(Path::new(path), "a.jpg")
-                .unwrap()
-                .to_string()
+        let of = |path: &Path, below: &str| target.name_of(path, below).unwrap();
+        assert_ne!(of(&again, "a.jpg"), of(&other, "a.jpg"));
+        assert_eq!(of(&other, "b.jpg").as_str(), "c/b.jpg");
+    }
+
+    #[test]
+    fn note_of_a_full_archive_names_the_new_entries_that_are_gone() {
+        let named = |number: u32| -> BTreeSet<EntryName> {
+            (0..number)
+                .map(|n| format!("c/{n}").parse().unwrap())
+                .collect()
         };
-        assert_eq!([of("/x/a.jpg"), of("/x/a.jpg")], ["c/a.jpg"; 2]);
-        let other = of("/y/a.jpg");
+        let said = |number| describe_evicted(9, Some(&named(number)));
+        assert!(said(0).contains("first, none of them new."), "{}", said(0));
         assert!(
-            other.starts_with("c/y-a-") && other.ends_with(".jpg"),
-            "{other}"
+            said(2).contains("first, 2 of them new: c/0, c/1."),
+            "{}",
+            said(2)
         );
-        assert_eq!(of("/y/a.jpg"), other);
+        assert!(
+            said(6).contains("6 of them new: c/0, c/1, c/2, c/3, c/4, …"),
+            "{}",
+            said(6)
+        );
+        assert!(describe_evicted(9, None).contains("oldest first. "));
     }
 
     #[test]

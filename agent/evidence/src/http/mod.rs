@@ -15,9 +15,10 @@ mod rate;
 use std::convert::Infallible;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION};
 use reqwest::{Response, StatusCode, redirect};
@@ -86,11 +87,6 @@ impl Failure {
     }
 }
 
-/// Ignores poisoning: cache and rate stay usable if a holder panicked.
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl HttpSource {
     /// Prepares the client; it connects to nothing.
     ///
@@ -150,13 +146,13 @@ impl HttpSource {
             request.url,
             request.body.as_deref().unwrap_or_default()
         );
-        let known = lock(&self.cache).get(&key, Instant::now());
+        let known = self.cache.lock().get(&key, Instant::now());
         if let Some(answer) = known {
             return answer;
         }
         let answer = self.ask(&request, values).await;
         if !matches!(answer, SourceAnswer::Failed { .. }) {
-            lock(&self.cache).put(&key, answer.clone(), Instant::now());
+            self.cache.lock().put(&key, answer.clone(), Instant::now());
         }
         answer
     }
@@ -201,7 +197,7 @@ impl HttpSource {
         filled: &Filled,
         values: &LookupValues,
     ) -> Result<SourceAnswer, Failure> {
-        let wait = lock(&self.rate).take(Instant::now(), MAX_WAIT);
+        let wait = self.rate.lock().take(Instant::now(), MAX_WAIT);
         let wait = wait.ok_or_else(|| {
             let most = self.config.per_minute;
             Failure::permanent(format!(

@@ -40,7 +40,7 @@ impl Service {
                 let mut head = vec![0; 8192];
                 let size = stream.read(&mut head).await.unwrap();
                 let text = String::from_utf8_lossy(&head[..size]).into_owned();
-                lock::<Vec<String>>(&seen).push(text);
+                Mutex::<Vec<String>>::lock(&seen).push(text);
                 let nth = counted.fetch_add(1, Ordering::SeqCst);
                 let answer = answers[nth.min(answers.len() - 1)];
                 stream.write_all(answer.as_bytes()).await.ok();
@@ -126,7 +126,7 @@ async fn answer_is_typed_and_kept() {
     assert_eq!(confidence(&found), Some(0.95), "{found:?}");
     source.look_up(&of("ÄB 12/3?")).await;
     assert_eq!(service.count(), 1, "the second answer is that of the cache");
-    let head = lock(&service.heads)[0].clone();
+    let head = service.heads.lock()[0].clone();
     assert!(
         head.starts_with("GET /plates/%C3%84B%2012%2F3%3F?k=1 "),
         "{head}"
@@ -269,7 +269,7 @@ async fn long_answer_and_secret_file() {
         long.contains("more than max_bytes = 4") && !long.contains("hunter2"),
         "{long}"
     );
-    assert!(lock(&service.heads)[0].contains("authorization: Bearer hunter2"));
+    assert!(service.heads.lock()[0].contains("authorization: Bearer hunter2"));
 }
 
 #[test]
@@ -383,7 +383,7 @@ async fn chain_searches_by_two_fields_where_the_table_has_no_row() {
     let read = json!({"artist": "Pink Floyd", "title": "Dark & Side"});
     let chain = run(&lookups, &read).await;
     assert_eq!(chain.asked(), ["code", "releases", "cover", "search"]);
-    let head = lock(&service.heads)[0].clone();
+    let head = service.heads.lock()[0].clone();
     assert!(
         head.starts_with("GET /find?q=Pink%20Floyd+Dark%20%26%20Side "),
         "{head}"

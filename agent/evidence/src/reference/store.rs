@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::is_set_name;
@@ -196,19 +197,10 @@ impl ReferenceStore {
         })
     }
 
-    /// Ignores poisoning: a change is made on disk first, then here.
-    fn lock(&self) -> MutexGuard<'_, Sets> {
-        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin_change(&self) -> MutexGuard<'_, ()> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// All sets as they are now.
     #[must_use]
     pub fn sets(&self) -> Sets {
-        self.lock().clone()
+        self.sets.lock().clone()
     }
 
     /// The pictures of one set.
@@ -216,7 +208,7 @@ impl ReferenceStore {
     /// # Errors
     /// [`ReferenceError::UnknownSet`] with the names that there are.
     pub fn set(&self, name: &str) -> Result<Vec<Arc<ReferencePicture>>, ReferenceError> {
-        let sets = self.lock();
+        let sets = self.sets.lock();
         sets.get(name).cloned().ok_or_else(|| unknown(name, &sets))
     }
 
@@ -242,7 +234,7 @@ impl ReferenceStore {
             sha256: hash_of(content),
             ..new
         };
-        let _change = self.begin_change();
+        let _change = self.changes.lock();
         if let Some(known) = self.find_or_admit(set, &added)? {
             return Ok(known);
         }
@@ -259,7 +251,7 @@ impl ReferenceStore {
         replace(&path, content).map_err(at(&path))?;
         self.write(set, &added)?;
         let added = Arc::new(added);
-        let mut sets = self.lock();
+        let mut sets = self.sets.lock();
         sets.entry(set.to_owned())
             .or_default()
             .push(Arc::clone(&added));
@@ -272,7 +264,7 @@ impl ReferenceStore {
         set: &str,
         new: &ReferencePicture,
     ) -> Result<Option<Arc<ReferencePicture>>, ReferenceError> {
-        let sets = self.lock();
+        let sets = self.sets.lock();
         let pictures = sets.get(set).map_or(&[][..], Vec::as_slice);
         if let Some(known) = pictures.iter().find(|known| known.sha256 == new.sha256) {
             return Ok(Some(Arc::clone(known)));
@@ -329,8 +321,8 @@ impl ReferenceStore {
             let model = vector.model;
             return Err(ReferenceError::Embedding { model, numbers });
         }
-        let _change = self.begin_change();
-        let pictures = self.lock().get(set).cloned().unwrap_or_default();
+        let _change = self.changes.lock();
+        let pictures = self.sets.lock().get(set).cloned().unwrap_or_default();
         let mut numbered = pictures.iter().enumerate();
         let Some((nth, known)) = numbered.find(|(_, known)| known.sha256 == sha256) else {
             return Ok(());
@@ -341,7 +333,12 @@ impl ReferenceStore {
         };
         self.write(set, &changed)?;
         // No other change came between.
-        if let Some(place) = self.lock().get_mut(set).and_then(|all| all.get_mut(nth)) {
+        if let Some(place) = self
+            .sets
+            .lock()
+            .get_mut(set)
+            .and_then(|all| all.get_mut(nth))
+        {
             *place = Arc::new(changed);
         }
         Ok(())
@@ -359,7 +356,7 @@ impl ReferenceStore {
         wanted: Option<&str>,
         record: impl FnOnce(&[Arc<ReferencePicture>]) -> io::Result<()>,
     ) -> Result<usize, ReferenceError> {
-        let _change = self.begin_change();
+        let _change = self.changes.lock();
         let pictures = self.set(set)?;
         let doomed = match wanted {
             None => pictures,
@@ -371,13 +368,13 @@ impl ReferenceStore {
             let path = folder.join(format!("{}.json", picture.sha256));
             fs::remove_file(&path).map_err(at(&path))?;
             sync_folder(&folder).map_err(at(&folder))?;
-            let mut sets = self.lock();
+            let mut sets = self.sets.lock();
             if let Some(left) = sets.get_mut(set) {
                 left.retain(|other| other.sha256 != picture.sha256);
             }
             sets.retain(|_, pictures| !pictures.is_empty());
         }
-        let left = self.lock().get(set).cloned().unwrap_or_default();
+        let left = self.sets.lock().get(set).cloned().unwrap_or_default();
         remove_files(&folder, |file| {
             let stem = file.file_stem().unwrap_or_default().to_string_lossy();
             !left.iter().any(|picture| picture.sha256 == stem)

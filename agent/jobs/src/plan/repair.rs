@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
+use jiff::{Span, Unit, Zoned};
 use serde_json::Value;
 
 use super::check::{CheckedPlan, check};
@@ -20,6 +21,12 @@ use crate::tool::{Kind, Toolbox};
 
 /// Most cycles that are broken: a plan with more was not meant so, and is refused.
 const MAX_CYCLES: usize = 100;
+
+/// Words of tools for the name of their output.
+const OUTPUT_NAMES: [&str; 2] = ["file", "name"];
+
+/// Steps of a new order that are named.
+const MAX_NAMED: usize = 20;
 
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +82,12 @@ pub fn repair(mut plan: Plan, tools: &Toolbox) -> Result<Repaired, Unrepaired> {
     };
     let ordered = plan.plan().steps.iter().map(|step| step.name.as_str());
     if !ordered.clone().eq(listed.iter().map(String::as_str)) {
-        changes.push(Change {
-            step: String::new(),
-            what: format!("the order is {}", ordered.collect::<Vec<_>>().join(", ")),
-        });
+        let named = ordered.take(MAX_NAMED).collect::<Vec<_>>().join(", ");
+        let more = match listed.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        report(&mut changes, "", format!("the order is {named}{more}"));
     }
     Ok(Repaired { plan, changes })
 }
@@ -141,7 +150,9 @@ fn params(step: &str, call: &mut Call, tools: &Toolbox, changes: &mut Vec<Change
         let one = || match (unknown.as_slice(), missing.next(), missing.next()) {
             ([_], Some(missing), None) => {
                 let is_fit = value.is_some_and(|value| missing.kind.refuse(value).is_none());
-                (is_fit && missing.kind != Kind::Name).then_some(missing.name)
+                // An output is meant by another tool's word for it, and by nothing else.
+                let is_named = missing.kind != Kind::Name || OUTPUT_NAMES.contains(&name.as_str());
+                (is_fit && is_named).then_some(missing.name)
             }
             _ => None,
         };
@@ -167,7 +178,7 @@ fn params(step: &str, call: &mut Call, tools: &Toolbox, changes: &mut Vec<Change
     }
 }
 
-/// The value that was meant by a text: a number, flag or choice.
+/// The value that was meant by a text: a number, flag, choice, or a time by its span before now.
 fn converted(kind: Kind, value: &Value) -> Option<Value> {
     let text = value.as_str()?;
     if kind.refuse(value).is_none() || reference::parse(text) != reference::Text::Plain {
@@ -181,6 +192,13 @@ fn converted(kind: Kind, value: &Value) -> Option<Value> {
             serde_json::from_str(text.trim()).ok()?
         }
         Kind::Choice(all) => Value::from(nearest(text, all.iter().copied())?),
+        // Once for the whole job: a retry or a resumed job has the same time.
+        Kind::Time => {
+            let span: Span = text.trim().parse().ok()?;
+            let now = Zoned::now().round(Unit::Second).ok()?;
+            let before = now.checked_sub(span).ok().filter(|time| *time < now)?;
+            Value::from(before.datetime().to_string())
+        }
         _ => return None,
     };
     kind.refuse(&better).is_none().then_some(better)

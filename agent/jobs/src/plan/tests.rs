@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::check::unknown_among;
 use super::*;
+use crate::tool::local_time;
 use crate::tools::picture_tools;
 
 const GOOD: &str = r#"
@@ -231,6 +232,9 @@ steps:
     ];
     assert_eq!(changes, expected);
     assert_eq!(plan.steps[0].call.params["folder"], "./a");
+    let sheet = steps.replace("tool: album", "tool: contact_sheet");
+    let (_, changes) = repaired(&sheet);
+    assert!(changes.contains(&"step album: parameter \"name\" is file".to_owned()));
     let named = left(&steps.replace("name: a}", "folder: a}"));
     assert!(named[0].contains("name: is missing"), "{named:?}");
     // Two results of "best" fit.
@@ -320,7 +324,7 @@ fn list_in_a_text_and_a_wrong_time_are_found_before_the_run() {
         .replace("${days.groups}", "${days.pictures}");
     let expected = [
         "steps.days.params.since: \"soon\" is not a local time such as 2026-03-01 or \
-         2026-03-01T08:00",
+         2026-03-01T08:00, or a span before now such as 1d or 90m",
         "steps.album.params.name: \"best of ${list.pictures}\" is not a file name without folders",
     ];
     assert_eq!(faults(&text), expected);
@@ -518,4 +522,22 @@ fn near_name_is_found_among_those_that_a_fault_does_not_list() {
         fault("x"),
         "a: no job \"x\"; there are 20261129-dock and 2 more"
     );
+}
+
+#[test]
+fn span_before_now_becomes_the_time_of_the_job() {
+    let text = |since: &str| {
+        let filter = format!("{{pictures: \"${{list.pictures}}\", since: \"{since}\"}}");
+        let list = "{name: list, tool: list_pictures, params: {folder: /a}}";
+        format!("name: x\nsteps:\n  - {list}\n  - {{name: new, tool: filter, params: {filter}}}\n")
+    };
+    for since in ["1d", "90m", "2h 30m"] {
+        let (plan, changes) = repaired(&text(since));
+        let time = plan.steps[1].call.params["since"].as_str().unwrap();
+        assert!(local_time(time).is_some(), "{time}");
+        assert_eq!(changes.len(), 1, "{changes:?}");
+    }
+    for since in ["-1d", "1", "yesterday"] {
+        assert!(left(&text(since))[0].contains("since"), "{since}");
+    }
 }

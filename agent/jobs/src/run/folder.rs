@@ -415,7 +415,14 @@ impl JobFolder {
     /// # Errors
     /// If the lock can't be tried.
     pub fn is_running(&self) -> Result<bool, JobFolderError> {
-        match lock_file(&self.path)?.try_lock_shared() {
+        // Not created: a full disk must not hide how a job ended.
+        let path = self.path.join(LOCK);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(io_error(&path)(error)),
+        };
+        match file.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(source)) => Err(io_error(&self.path)(source)),
@@ -478,6 +485,17 @@ mod tests {
         let step = json!({"name": "list", "tool": "list_pictures", "params": {"folder": "/a"}});
         let plan = read(&json!({"name": "x", "steps": [step]})).unwrap();
         check(plan, &picture_tools()).unwrap()
+    }
+
+    #[test]
+    fn question_whether_a_job_runs_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let jobs = Jobs::new(folder.path().to_owned());
+        let job = jobs.create(&plan(), "test", None).unwrap();
+        let lock = job.path.join(LOCK);
+        fs::remove_file(&lock).ok();
+        assert!(!job.is_running().unwrap());
+        assert!(!lock.exists());
     }
 
     #[test]

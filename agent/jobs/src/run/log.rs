@@ -3,21 +3,22 @@
 //! - A record is on stable storage when [`JobLog::append`] returns.
 //! - A line that a crash cut off is removed when the log is opened for writing, and ignored by
 //!   readers. Any other damaged line is an error.
+//! - It has at most [`MAX_BYTES`]: a record that does not fit is refused, so it stays readable.
 //! - After a failed write nothing more is written: the next line would be damaged.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::error::{JobFolderError, damaged, io_error};
 use super::execution::Ended;
 
-/// Largest log that is read, in bytes.
+/// Largest log in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,12 +142,20 @@ impl JobLog {
         let line = serde_json::to_vec(&LogLine { at_ms, record });
         let mut line = line.map_err(|e| io_error(&self.path)(e.into()))?;
         line.push(b'\n');
-        let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.file.lock();
         let Some(file) = slot.as_mut() else {
             let failed = io::Error::other("an earlier write failed");
             return Err(io_error(&self.path)(failed));
         };
-        let written = file.write_all(&line).and_then(|()| file.sync_data());
+        let written = file.metadata().and_then(|before| {
+            if before.len() + line.len() as u64 > MAX_BYTES {
+                let full =
+                    format!("the log of the job is full: {MAX_BYTES} bytes; start a new job");
+                return Err(io::Error::other(full));
+            }
+            file.write_all(&line)?;
+            file.sync_data()
+        });
         if written.is_err() {
             *slot = None;
         }

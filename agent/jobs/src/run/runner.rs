@@ -9,12 +9,13 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::claims::{claimed, is_begun};
@@ -314,7 +315,7 @@ impl Shared<'_> {
 
     /// Gives a name in the output folder to a step.
     fn claim(&self, step: &str, name: &str) -> Result<(), ToolError> {
-        let mut claims = lock(&self.claims);
+        let mut claims = self.claims.lock();
         match claims.get(name) {
             Some(owner) if owner == step => return Ok(()),
             Some(owner) => {
@@ -347,7 +348,7 @@ impl Shared<'_> {
                 let input = self.plan.plan().inputs.get(key).cloned();
                 return input.ok_or_else(|| Unresolved(format!("no input {key}")));
             }
-            let known = lock(&self.results).get(owner).cloned();
+            let known = self.results.lock().get(owner).cloned();
             let sha256 = known.ok_or_else(|| Unresolved(format!("step {owner} is not done")))?;
             pick(self.job.load(owner, &sha256), owner, key)
         };
@@ -391,7 +392,9 @@ impl Shared<'_> {
                     step: step.name.clone(),
                     result: result.clone(),
                 })?;
-                lock(&self.results).insert(step.name.clone(), result.sha256.clone());
+                self.results
+                    .lock()
+                    .insert(step.name.clone(), result.sha256.clone());
                 execution.succeeded(answer.step);
                 let result = &result;
                 report(JobEvent::Finished { step, result });
@@ -429,7 +432,7 @@ impl Shared<'_> {
     /// the disk refuses stays the step's until it is done again.
     fn remove_partial(&self, step: &str) {
         let output = &self.job.info().output;
-        lock(&self.claims).retain(|name, owner| {
+        self.claims.lock().retain(|name, owner| {
             if owner != step {
                 return true;
             }
@@ -463,10 +466,6 @@ impl From<String> for Unresolved {
     fn from(why: String) -> Self {
         Self(why)
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One value of a result.

@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use watchkeeper_pictures::{Group, Measured, Measurer, Picture, PictureError};
+use watchkeeper_pictures::measure::version;
+use watchkeeper_pictures::{Group, Measurer, Picture, PictureError, Scores};
 
 use crate::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
+
+/// Version of the scores: those of another one are measured again.
+const SCALE: u32 = 2;
 
 /// Names of unreadable pictures in a summary.
 const MAX_NAMED: usize = 3;
@@ -102,28 +106,6 @@ pub fn pictures_and_groups_done<P: Serialize>(
     done
 }
 
-/// A picture with its scores, and all that was measured of it.
-pub(super) type MeasuredPicture = (Picture, Arc<Measured>);
-
-/// Measures pictures and gives them their scores; with the end of a summary that names the
-/// unreadable ones.
-///
-/// # Errors
-/// Those of [`for_each`] and [`readable`].
-pub(super) fn measured(
-    measurer: &Measurer,
-    pictures: &[Picture],
-    context: &Context<'_>,
-) -> Result<(Vec<MeasuredPicture>, String), ToolError> {
-    let measured = for_each(pictures, context, |picture| -> Result<_, PictureError> {
-        let measured = measurer.measure(Path::new(&picture.file))?;
-        let mut picture = picture.clone();
-        picture.scores = Some(measured.scores);
-        Ok((picture, measured))
-    })?;
-    readable(measured)
-}
-
 /// Measures the pictures without scores. Returns the end of a summary that names those that can't
 /// be read, and so stay without scores.
 ///
@@ -139,10 +121,11 @@ pub(super) fn add_scores(
     unread_but_some(pictures.any(|picture| picture.scores.is_some()), &failed)
 }
 
-/// Measures the pictures without scores. Returns why some can't be read, and so stay without.
+/// Measures the pictures without scores; a resumed job has those that it measured before. Returns
+/// why some can't be read, and so stay without.
 ///
 /// # Errors
-/// Those of [`for_each`].
+/// Those of [`for_each`], and if the answers of the job can't be opened.
 pub(super) fn try_add_scores(
     measurer: &Measurer,
     groups: &mut [Group],
@@ -151,12 +134,30 @@ pub(super) fn try_add_scores(
     let lacking = groups.iter().flat_map(|group| &group.pictures);
     let lacking = lacking.filter(|picture| picture.scores.is_none());
     let lacking: Vec<String> = lacking.map(|picture| picture.file.clone()).collect();
-    let measured = for_each(&lacking, context, |file| measurer.measure(Path::new(file)))?;
+    if lacking.is_empty() {
+        return Ok(Vec::new());
+    }
+    let answers = Mutex::new(context.answers()?);
+    let measured = for_each(&lacking, context, |file| -> Result<_, PictureError> {
+        let path = Path::new(file);
+        let key = format!("scores {SCALE} {}", version(path)?);
+        let kept = answers
+            .lock()
+            .get(&key)
+            .and_then(|kept| Scores::deserialize(kept).ok());
+        if let Some(kept) = kept {
+            return Ok(kept);
+        }
+        let scores = measurer.measure(path)?.scores;
+        // What the disk refuses is measured again by a resumed job.
+        answers.lock().put(key, value(&scores)).ok();
+        Ok(scores)
+    })?;
     let (mut scores, mut failed) = (HashMap::new(), Vec::new());
     for (file, measured) in lacking.iter().zip(measured) {
         match measured {
             Ok(measured) => {
-                scores.insert(file.as_str(), measured.scores);
+                scores.insert(file.as_str(), measured);
             }
             Err(error) => failed.push(error.to_string()),
         }

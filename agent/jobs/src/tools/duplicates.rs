@@ -2,17 +2,18 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use watchkeeper_pictures::duplicates::{Look, sets};
 use watchkeeper_pictures::select::compare;
-use watchkeeper_pictures::{Group, Measurer, Picture};
+use watchkeeper_pictures::{Group, Measurer, Picture, PictureError};
+use watchkeeper_store::chain::Hash;
 
 use super::common::{
-    COUNT, GROUPS, OF_PICTURES, PICTURES, for_each, measured, pictures_done, value,
+    COUNT, GROUPS, OF_PICTURES, PICTURES, for_each, pictures_done, readable, value,
 };
 use super::select::{BY, order};
 use crate::counted;
@@ -116,7 +117,18 @@ impl FindDuplicates {
         zone: &TimeZone,
         context: &Context<'_>,
     ) -> Result<(Vec<Picture>, Vec<usize>, String), ToolError> {
-        let (measured, unread) = measured(&self.0, pictures, context)?;
+        let measured = for_each(pictures, context, |picture| -> Result<_, PictureError> {
+            let measured = self.0.measure(Path::new(&picture.file))?;
+            let scores = Some(measured.scores);
+            Ok((
+                Picture {
+                    scores,
+                    ..picture.clone()
+                },
+                measured,
+            ))
+        })?;
+        let (measured, unread) = readable(measured)?;
         let looks = measured.iter().map(|(picture, measured)| Look {
             measured: Arc::clone(measured),
             taken: picture.instant(zone),
@@ -145,25 +157,14 @@ fn equal_files(pictures: &[Picture], context: &Context<'_>) -> Result<Vec<usize>
     let hashes = for_each(&looks, context, |(picture, length)| {
         let is_alone = length.is_none() || numbers.get(length) == Some(&1);
         let bytes = (!is_alone).then(|| picture.bytes().ok()).flatten();
-        bytes.map(|bytes| {
-            let mut hasher = DefaultHasher::new();
-            bytes.hash(&mut hasher);
-            hasher.finish()
-        })
+        bytes.map(|bytes| Hash::of(&bytes))
     })?;
-    let mut firsts: HashMap<(Option<u64>, u64), usize> = HashMap::new();
-    let mut sets = Vec::with_capacity(pictures.len());
-    for (place, ((picture, length), hash)) in looks.into_iter().zip(hashes).enumerate() {
-        context.check_continue()?;
-        let first = hash.map(|hash| *firsts.entry((*length, hash)).or_insert(place));
-        // Hashes of 64 bits may be equal by chance.
-        let equal = first.filter(|first| {
-            let first = pictures.get(*first).and_then(|first| first.bytes().ok());
-            first.is_some() && first == picture.bytes().ok()
-        });
-        sets.push(equal.unwrap_or(place));
-    }
-    Ok(sets)
+    let mut firsts = HashMap::new();
+    let sets = hashes
+        .into_iter()
+        .enumerate()
+        .map(|(place, hash)| hash.map_or(place, |hash| *firsts.entry(hash).or_insert(place)));
+    Ok(sets.collect())
 }
 
 /// Orders copies after their original. A copy has fewer pixels, has lost its time or camera, or was

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use watchkeeper_pictures::{Measurer, Picture};
 
-use super::common::{COUNT, OF_PICTURES, PICTURES, measured, overall, pictures_done};
+use super::common::{COUNT, Collection, OF_PICTURES, PICTURES, add_scores, overall, pictures_done};
 use crate::counted;
 use crate::tool::{Context, Tool, ToolError, ToolOutput, ToolSpec, Values, read};
 
@@ -29,8 +29,15 @@ impl Tool for MeasureQuality {
 
     fn run(&self, params: Values, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let Params { pictures } = read(params)?;
-        let (measured, unread) = measured(&self.0, &pictures, context)?;
-        let pictures: Vec<Picture> = measured.into_iter().map(|(picture, _)| picture).collect();
+        let pictures = pictures.into_iter().map(|picture| Picture {
+            scores: None,
+            ..picture
+        });
+        let mut whole = Collection::Pictures(pictures.collect()).into_groups("");
+        let unread = add_scores(&self.0, &mut whole, context)?;
+        let pictures = whole.into_iter().flat_map(|group| group.pictures);
+        let pictures = pictures.filter(|picture| picture.scores.is_some());
+        let pictures: Vec<Picture> = pictures.collect();
         let best = pictures
             .iter()
             .max_by(|a, b| overall(a).total_cmp(&overall(b)));

@@ -40,11 +40,17 @@ fn pictures(folder: &Path) -> Vec<Value> {
 }
 
 fn run(tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
+    let folder = tempfile::tempdir().unwrap();
+    run_in(&folder.path().join("seen.jsonl"), tool, params)
+}
+
+/// Runs a tool in a job whose answers are in the file `seen`.
+fn run_in(seen: &Path, tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
     let gauge = Gauge::default();
     let context = Context {
         step: "test",
         output: Path::new(""),
-        seen: Path::new(""),
+        seen,
         claim: &|_| Ok(()),
         deadline: Instant::now() + Duration::from_secs(60),
         is_cancelled: &|| false,
@@ -96,6 +102,26 @@ fn unreadable_picture_stays_last_in_an_order() {
         assert_eq!(names(&ranked.values["pictures"]), ["sharp", "flat", "torn"]);
         assert!(ranked.summary.contains("1 can't be read"), "{ranked:?}");
     }
+}
+
+#[test]
+fn resumed_job_measures_no_picture_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen.jsonl");
+    let pictures = json!({"pictures": pictures(folder.path())});
+    let measured = run_in(&seen, "measure_quality", pictures.clone()).unwrap();
+    assert_eq!(measured.values["count"], 2);
+    let file = folder.path().join("sharp.png");
+    let about = fs::metadata(&file).unwrap();
+    // Another content of the same length and time: a tool that reads the file fails.
+    let length = usize::try_from(about.len()).unwrap();
+    fs::write(&file, vec![0; length]).unwrap();
+    let opened = fs::File::options().write(true).open(&file).unwrap();
+    opened.set_modified(about.modified().unwrap()).unwrap();
+    let resumed = run_in(&seen, "measure_quality", pictures.clone()).unwrap();
+    assert_eq!(resumed.values, measured.values);
+    let new = run("measure_quality", pictures).unwrap();
+    assert_eq!(new.values["count"], 1);
 }
 
 #[test]

@@ -102,6 +102,7 @@ fn refused(error: ArchiveError) -> Refusal {
         E::Protected(_) => (StatusCode::CONFLICT, ProblemCode::Conflict),
         E::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::Limit),
         E::Refused(_) | E::NoEmbedding(_) => (StatusCode::FORBIDDEN, ProblemCode::InvalidRequest),
+        E::Recording(_) => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady),
         E::Source(_) => (StatusCode::BAD_GATEWAY, ProblemCode::NotReady),
         E::Store(error) if error.is_disk_refusal() => full_disk(),
         E::Io { source, .. } if is_disk_refusal(source) => full_disk(),

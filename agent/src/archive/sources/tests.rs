@@ -2,6 +2,10 @@
 
 use std::fs;
 
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::UnixListener;
 use watchkeeper_archive::{Limits, Metadata, Retention, Settings};
 
 use super::*;
@@ -41,9 +45,17 @@ impl Bench {
             ingest_roots: vec![self.folder.path().to_owned()],
             ..ArchiveConfig::default()
         };
-        let runtime = RuntimeClient::new(self.folder.path().join("none.sock")).unwrap();
+        let runtime = RuntimeClient::new(self.folder.path().join("runtime.sock")).unwrap();
         let sources = Sources::new(&config, None);
         sources.ingest(&self.archive, &runtime, ingest).await
+    }
+
+    /// Serves these records as the journal of a runtime.
+    fn serve(&self, journal: Value) {
+        let socket = UnixListener::bind(self.folder.path().join("runtime.sock")).unwrap();
+        let page = get(move || std::future::ready(Json(journal.clone())));
+        let app = Router::new().route("/v1/events", page);
+        tokio::spawn(async move { axum::serve(socket, app).await });
     }
 
     fn folder(&self) -> Ingest {
@@ -173,4 +185,34 @@ async fn entry_is_copied_with_its_metadata_and_its_name_is_no_text() {
     // A text that names no entry stays a text.
     let text = bench.ingest(ingest("mem::dock/b.jpg")).await.unwrap();
     assert_eq!(text.entries[0].bytes, "dock/b.jpg".len() as u64);
+}
+
+#[tokio::test]
+async fn clip_in_recording_is_told_from_a_lost_one_and_from_none() {
+    let record = |seq: u64, phase: &str, clip: Option<Value>| {
+        let clip = clip.map(|state| {
+            json!({"id": "c1", "start": {"unix_ms": 0, "quality": "synced"}, "before_s": 2.0,
+                "after_s": 15.0, "state": state})
+        });
+        json!({"schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": seq, "boot_id": "b",
+            "mono_ms": 0, "at": {"unix_ms": 0, "quality": "synced"}, "phase": phase,
+            "source": "gate", "pipeline": "cars", "severity": "info",
+            "body": {"kind": "rule", "rule": "door", "condition": "crosses", "reason": "r",
+                "tracks": [], "frame": 1, "pts_s": 0.0},
+            "decision": {"verdict": "record", "confidence": 0.8, "reason": "r"},
+            "evidence": [], "hash": "", "media": [], "clip": clip})
+    };
+    let filming = record(7, "new", Some(json!("filming")));
+    let lost = json!({"lost": {"message": "the source went away"}});
+    let lost = record(8, "clip", Some(lost));
+    for (journal, expected) in [
+        (json!([filming]), "its clip is still being recorded"),
+        (json!([filming, lost]), "has no clip: the source went away"),
+        (json!([record(7, "new", None)]), "has no such media"),
+    ] {
+        let bench = Bench::new(100);
+        bench.serve(journal);
+        let refused = bench.ingest(ingest("clip::7")).await.unwrap_err();
+        assert!(refused.to_string().contains(expected), "{refused}");
+    }
 }

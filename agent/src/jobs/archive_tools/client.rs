@@ -26,6 +26,9 @@ pub(super) enum ArchiveFailure {
     /// The request would be refused again.
     #[error("{0}")]
     Refused(String),
+    /// The agent starts, or a clip is still being recorded.
+    #[error("{0}")]
+    NotReady(String),
     #[error("{0}")]
     Transient(String),
 }
@@ -34,6 +37,7 @@ impl ArchiveFailure {
     fn of_status(status: StatusCode, sentence: String) -> Self {
         match status {
             StatusCode::NOT_FOUND | StatusCode::GONE => Self::Absent(sentence),
+            StatusCode::SERVICE_UNAVAILABLE => Self::NotReady(sentence),
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
                 Self::Transient(sentence)
             }
@@ -47,7 +51,7 @@ impl From<ArchiveFailure> for ToolError {
     fn from(failure: ArchiveFailure) -> Self {
         match failure {
             ArchiveFailure::Absent(why) | ArchiveFailure::Refused(why) => Self::Permanent(why),
-            ArchiveFailure::Transient(why) => Self::Transient(why),
+            ArchiveFailure::NotReady(why) | ArchiveFailure::Transient(why) => Self::Transient(why),
         }
     }
 }

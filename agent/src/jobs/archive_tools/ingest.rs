@@ -2,6 +2,7 @@
 //!
 //! - Everything is compared with the archive before anything is entered: a name that has another
 //!   content refuses the whole step.
+//! - A clip that is still being recorded is waited for, up to [`CLIP_TIMEOUT`].
 //! - What a failure interrupts stays in the archive; the next try finds it there.
 //! - The agent reads a source within its roots and hosts, as for `archive ingest`. A job reads no
 //!   other file of the box into the archive.
@@ -10,13 +11,15 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use watchkeeper_archive::entry::{Metadata, Retention};
 use watchkeeper_archive::name::{check_collection, name_of_path};
-use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{ContentHash, EntryName};
+use watchkeeper_contract::rule::ClipSpec;
 use watchkeeper_jobs::counted;
 use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read,
@@ -26,7 +29,7 @@ use watchkeeper_pictures::folder::{self, FolderError};
 use watchkeeper_pictures::{Group, Picture};
 
 use super::super::network_tools::{event_loop, wait};
-use super::client::ArchiveClient;
+use super::client::{ArchiveClient, ArchiveFailure};
 use super::query::read_label;
 use crate::archive::field_text;
 
@@ -34,6 +37,11 @@ use crate::archive::field_text;
 const MAX_ENTRIES: usize = 10_000;
 /// Hexadecimal digits of a hash in a name.
 const SHORT: usize = 8;
+
+/// Longest wait for a clip: the longest clip, and as long again for its encoding.
+const CLIP_TIMEOUT: Duration = Duration::from_secs(2 * ClipSpec::MAX_CLIP_S as u64);
+/// Time between two looks for a clip.
+const CLIP_POLL: Duration = Duration::from_secs(1);
 
 /// Parameters of which a call has exactly one.
 const SOURCES: [&str; 3] = ["from", "file", "source"];
@@ -145,7 +153,7 @@ impl Tool for ArchiveIngest {
                     ..IngestOptions::default()
                 },
             };
-            let done = wait(&runtime, context, client.ingest_source(&ingest))??;
+            let done = wait(&runtime, context, ingest_once_ready(&client, &ingest))??;
             let skipped = match done.skipped.as_slice() {
                 [] => String::new(),
                 [why, ..] => format!("; {} skipped, such as {why}", done.skipped.len()),
@@ -159,6 +167,22 @@ impl Tool for ArchiveIngest {
             known => format!(", of which {known} were there already"),
         };
         Ok(params.done(files.len(), &known))
+    }
+}
+
+/// Enters a source, once the clip that it names is complete; waits [`CLIP_TIMEOUT`] at most.
+async fn ingest_once_ready(
+    client: &ArchiveClient,
+    ingest: &Ingest,
+) -> Result<Ingested, ArchiveFailure> {
+    let until = Instant::now() + CLIP_TIMEOUT;
+    loop {
+        match client.ingest_source(ingest).await {
+            Err(ArchiveFailure::NotReady(_)) if Instant::now() < until => {
+                tokio::time::sleep(CLIP_POLL).await;
+            }
+            done => return done,
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use image::GrayImage;
 use crate::shrink;
 
 /// Longer side in pixels of the picture in which sharpness is measured; larger ones are scaled
-/// down, smaller ones are not scaled.
-pub const MEASURED_SIDE: u32 = 512;
+/// down, smaller ones are not scaled. With 512, 18 of 220 sharp photos and video frames were below
+/// 0.35 as their compression is soft, and 6 of 2,056 blurred copies above. With 256: 2 and none.
+const MEASURED_SIDE: u32 = 256;
 
 /// Least difference over two pixels, in grey levels, that counts as an edge and not as noise. With
 /// 16, noise of 6 levels makes no defocused picture of the test data sharper than a sharp one.
