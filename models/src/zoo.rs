@@ -42,6 +42,9 @@ pub use verify::{ChecksumSource, Verified};
 
 use resolved::{is_whole, unreadable, whole};
 
+/// Largest file that is read to tell whether it is a whole ONNX model.
+const MAX_CHECKED: u64 = 256 << 20;
+
 /// Name of the built-in detector, which needs no file.
 pub const MOTION: &str = "motion";
 /// Names of the default models: the first whose file is here is used.
@@ -204,8 +207,12 @@ impl Zoo {
             let Some(known) = self.recognise(sum) else {
                 let is_onnx = path.extension().is_some_and(|e| e == "onnx");
                 let path = path.to_owned();
-                let file = fs::read(&path).map_err(|source| unreadable(&path, source))?;
-                return Err(match is_onnx && !onnx::is_whole(file) {
+                let is_damaged = if is_onnx && meta.len() <= MAX_CHECKED {
+                    !onnx::is_whole(fs::read(&path).map_err(|source| unreadable(&path, source))?)
+                } else {
+                    false
+                };
+                return Err(match is_damaged {
                     true => ZooError::NotOnnx { path },
                     false => ZooError::Unrecognised {
                         path,

@@ -28,12 +28,15 @@ pub struct ClockTime {
     /// Seconds since midnight; "midnight" and 24:00 end a day.
     pub seconds: u32,
     pub sense: Sense,
+    /// Whether its words say "at night".
+    pub is_night: bool,
     /// Number of its words.
     pub count: usize,
 }
 
 impl ClockTime {
-    /// This time before `last`, which says its half of the day: `8 to 10 pm`, `11 to 1 pm`.
+    /// This time before `last`, which says its half of the day: `8 to 10 pm`, `11 to 1 pm`. A night
+    /// has two halves: `10 to 6 at night` is none.
     pub fn before(self, last: Self) -> Option<Self> {
         let is_later = self.sense != Sense::Day && self.seconds + NOON < last.seconds;
         let seconds = if is_later {
@@ -41,7 +44,8 @@ impl ClockTime {
         } else {
             self.seconds
         };
-        (last.sense == Sense::Day).then_some(Self { seconds, ..self })
+        let is_said = self.sense == Sense::Day || is_later || !last.is_night;
+        (last.sense == Sense::Day && is_said).then_some(Self { seconds, ..self })
     }
 }
 
@@ -51,6 +55,7 @@ pub fn clock_time(words: &[&str]) -> Option<ClockTime> {
         Some(ClockTime {
             seconds,
             sense,
+            is_night: false,
             count,
         })
     };
@@ -96,7 +101,10 @@ pub fn clock_time(words: &[&str]) -> Option<ClockTime> {
         return match (said, face) {
             // The end of a morning, or its midnight.
             ("morning", NOON) => of(face, Sense::Number, count),
-            _ => of(in_half(said, face)?, Sense::Day, count),
+            _ => of(in_half(said, face)?, Sense::Day, count).map(|time| ClockTime {
+                is_night: said == "night",
+                ..time
+            }),
         };
     }
     if !glued.is_empty() || face > DAY {

@@ -10,6 +10,9 @@ use crate::moments;
 use crate::names;
 use crate::reader::{Reader, Slot, one_of};
 
+/// Words and marks beside what is named that change nothing.
+const SMALL_WORDS: &str = "the|a|an|in|at|on|of|for|to|from|?|.|!|,";
+
 /// Returns the question before with what `text` names in place of its own; `None` if `text` does
 /// not go on from it.
 pub(crate) fn follow_up(question: &Reader<'_>, text: &Reader<'_>) -> Option<String> {
@@ -18,14 +21,14 @@ pub(crate) fn follow_up(question: &Reader<'_>, text: &Reader<'_>) -> Option<Stri
     let said = text.part(lead..text.tokens.len());
     let mut kinds = KINDS.into_iter();
     let (read, at) = kinds.find_map(|read| Some((read, read(&said)?)))?;
-    let is_small = |i: usize| said.lexicon.is_asked(said.word(i)) || said.is(i, "?|.|!|,");
+    let is_small = |i: usize| said.is(i, SMALL_WORDS);
     if !said.positions().all(|i| at.contains(&i) || is_small(i)) {
         return None;
     }
-    // A time may be absent: it stands at the end.
+    // A time may be absent: it then stands at the end.
     let end = question.tokens.len() - usize::from(one_of("?|.|!", question.last_word()));
-    let is_time = time(&said).is_some();
-    let old = read(question).or(is_time.then_some(end..end))?;
+    let is_undated = time(&said).is_some() && !has_time(question);
+    let old = read(question).or(is_undated.then_some(end..end))?;
     let (before, behind) = (
         question.written(0..old.start),
         question.written(old.end..end),
@@ -50,12 +53,19 @@ fn class(r: &Reader<'_>) -> Option<Range<usize>> {
     }
 }
 
-/// The time that a text names.
+/// Whether a text names a time, or several.
+fn has_time(r: &Reader<'_>) -> bool {
+    let mut read = r.reread();
+    moments::past(&mut read).is_some() && read.positions().any(|i| read.slot_of(i) != Slot::Free)
+}
+
+/// The only time that a text names, in one piece.
 fn time(r: &Reader<'_>) -> Option<Range<usize>> {
     let mut read = r.reread();
     moments::past(&mut read)?;
     let is_taken = |i: &usize| read.slot_of(*i) != Slot::Free;
     let first = read.positions().find(is_taken)?;
     let last = read.positions().rfind(is_taken)?;
-    Some(first..last + 1)
+    let is_whole = (first..=last).all(|i| is_taken(&i) || read.is(i, "the|of|,"));
+    is_whole.then_some(first..last + 1)
 }

@@ -171,8 +171,6 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Understood {
     let number = wanted.only_number;
     // No thing that is looked for: `what did the camera see`.
     r.take_all(&["@the_box_saw"]);
-    // `was anything moving`: what a detector of motion sees.
-    r.take_all(&["anything|something moving|moved"]);
     let of_events = r.has(&[EVENTS]);
     let is_of_all = r.has(&["all|every|everybody|everyone|everything|or"]);
     // Before classes: a place may be named like one.

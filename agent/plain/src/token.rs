@@ -51,7 +51,7 @@ impl Token {
 /// One token: a half of the day with dots, a time of day, a number, a word or a mark. A hyphen that
 /// means `to` ends a word (`Mon-Fri`, `10pm-6am`).
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
-    const PATTERN: &str = r"(?xi) [ap]\.m\b\.? | [0-9]{1,2}:[0-9]{2}(?::[0-9]{2})? | [0-9]+(?:\.[0-9]+)?
+    const PATTERN: &str = r"(?xi) [ap]\.m\b\.? | [0-9]{1,2}:[0-9]{2} | [0-9]+(?:\.[0-9]+)?
         | (?<end>am|pm|noon|midnight|midday|weekdays|mon|tue|tues|wed|thu|thur
             |thurs|fri|sat|sun|monday|friday|saturday|sunday)-
         | \p{Alphabetic}[\p{Alphabetic}\p{N}]*(?:[-_'’][\p{Alphabetic}\p{N}]+)*

@@ -21,6 +21,7 @@ mod record;
 mod reviews;
 mod sources;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -207,15 +208,17 @@ impl RuntimeClient {
     }
 
     fn transport(&self, request: &str, error: &reqwest::Error, deadline: Duration) -> ClientError {
-        if error.is_connect() && is_forbidden(error) {
+        let is_here = self.socket.exists();
+        let is_refused = has_kind(error, ErrorKind::ConnectionRefused);
+        if error.is_connect() && has_kind(error, ErrorKind::PermissionDenied) {
             ClientError::Forbidden {
                 socket: self.socket.clone(),
                 cause: root_cause(error),
             }
-        } else if error.is_connect() {
+        } else if error.is_connect() && (is_refused || !is_here) {
             ClientError::Unreachable {
                 socket: self.socket.clone(),
-                cause: match self.socket.exists() {
+                cause: match is_here {
                     true => "no process answers there",
                     false => "its socket is not there",
                 },
@@ -350,12 +353,11 @@ impl<B: ?Sized> Call<'_, B> {
     }
 }
 
-fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
+fn has_kind(error: &(dyn std::error::Error + 'static), kind: ErrorKind) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(io) = error.downcast_ref::<std::io::Error>()
-            && io.kind() == std::io::ErrorKind::PermissionDenied
-        {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| io.kind() == kind) {
             return true;
         }
         cause = error.source();

@@ -29,8 +29,8 @@ mod sources;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -41,6 +41,7 @@ use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::source::{SourceSpec, SourceState};
+use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::frame::Frame;
 
 use self::change_locks::ChangeLocks;
@@ -135,6 +136,8 @@ pub struct Manager {
     change_locks: ChangeLocks,
     /// Number of sources opened so far.
     runs: AtomicU64,
+    /// When the journal was first found broken; only a restart opens it again.
+    broken_since: OnceLock<Wall>,
     notices: NoticeSender,
     outages: Arc<Mutex<Outages>>,
     /// Journals the notices.
@@ -174,6 +177,7 @@ impl Manager {
             changes: Mutex::default(),
             change_locks: ChangeLocks::default(),
             runs: AtomicU64::default(),
+            broken_since: OnceLock::new(),
             notices,
             outages,
             outage_thread,
@@ -227,15 +231,16 @@ impl Manager {
             ..
         } = &self.parts;
         let held = recorder.storage_error();
+        let broken = journal.broken();
+        let broken = broken.map(|why| (why, *self.broken_since.get_or_init(clock::wall)));
         // A store that was never open waits since the start, with or without events.
-        let waiting = journal.waiting().map(|waiting| waiting.why);
-        let found_at = match waiting {
-            Some(_) => boot.started_at(),
-            None => clock::wall(),
-        };
-        let since = held.as_ref().map_or(found_at, |held| held.since);
-        let why = journal.broken().or(waiting);
-        let why = why.or(held.map(|held| held.why))?;
+        let waiting = journal
+            .waiting()
+            .map(|waiting| (waiting.why, boot.started_at()));
+        let held = held.map(|held| (held.why, held.since));
+        let since = held.as_ref().map(|(_, since)| *since);
+        let (why, found_at) = broken.or(waiting).or(held)?;
+        let since = since.unwrap_or(found_at);
         let message = format!("events can't be stored: {why}");
         Some(StorageFault { message, since })
     }
