@@ -2,8 +2,8 @@
 
 /// Articles, pronouns, wishes and politeness: they change nothing of a request.
 const COURTESIES: &str = "\
-    a|an|can|could|hello|hi|i|just|kindly|me|my|need|our|please|shall|should|thanks|the|then|us|want\
-    |we|would|you|your";
+    a|an|can|could|hello|hi|i|just|kindly|me|my|need|our|please|shall|should|thanks|the|then|us\
+    |want|we|would|you|your";
 
 /// Whether a lower-case word is an article, a pronoun or polite, and changes nothing of a request.
 pub fn is_courtesy(word: &str) -> bool {

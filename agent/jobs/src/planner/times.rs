@@ -82,7 +82,8 @@ impl Words {
         self.night(range).unwrap_or(range)
     }
 
-    /// `later than July` behind "no": until its end, and no condition. Returns the place behind too.
+    /// `later than July` behind "no": until its end, and no condition. Returns the range, and the
+    /// place behind it.
     fn denied_bound(&self, place: usize) -> Option<(Range, usize)> {
         let is_turned = self.is_after_one(place, "no|not") && self.is_in(place, "before|after");
         let (Range { since, until }, end) = self.range_at(place).filter(|_| is_turned)?;
