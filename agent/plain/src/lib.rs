@@ -59,12 +59,12 @@ mod request;
 pub mod scene;
 mod settings;
 pub mod templates;
-mod token;
 mod understand;
 mod values;
 
 pub use answer::{Answer, Change, Missing, Proposal, Question};
 pub use scene::Scene;
-pub use token::MAX_CHARS;
 pub use toml::de::Error as DataError;
 pub use understand::{Plain, TooLong};
+pub(crate) use watchkeeper_english::token;
+pub use watchkeeper_english::token::MAX_CHARS;
