@@ -62,7 +62,7 @@ fn means(picture: &Picture, sample: impl Fn(usize, usize) -> Option<u8>) -> Vec<
     sums.into_iter().map(|sum| f32::from(sum) / count).collect()
 }
 
-struct Luma<'p> {
+pub(crate) struct Luma<'p> {
     plane: Plane<'p>,
     /// Bytes of a pixel, and the place of its luma in them.
     bytes: usize,
@@ -72,7 +72,7 @@ struct Luma<'p> {
 }
 
 impl<'p> Luma<'p> {
-    fn of(picture: &'p Picture) -> Self {
+    pub(crate) fn of(picture: &'p Picture) -> Self {
         let (bytes, offset) = match picture.format {
             PixelFormat::I420 | PixelFormat::Nv12 => (1, 0),
             // Green stands for luma.
@@ -87,7 +87,7 @@ impl<'p> Luma<'p> {
         }
     }
 
-    fn at(&self, x: usize, y: usize) -> Option<u8> {
+    pub(crate) fn at(&self, x: usize, y: usize) -> Option<u8> {
         let place = y * self.plane.stride + x * self.bytes + self.offset;
         self.plane.data.get(place).copied()
     }

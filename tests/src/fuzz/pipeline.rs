@@ -55,7 +55,10 @@ pub(super) fn pipeline(input: &[u8]) {
             .iter()
             .map(|(slot, kind)| value(&execution, *slot, *kind))
             .collect();
-        told.take(plan.rules.observe(&at, |need| inputs[need], &mut new_id));
+        told.take(
+            plan.rules
+                .observe(&at, None, |need| inputs[need], &mut new_id),
+        );
     }
     told.take(plan.rules.finish(
         FinishReason::SourceEnded,

@@ -249,7 +249,7 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
     out.push_str("\nAll of it at once (with `watchkeeper run --rule`, leave out `notify`: a run has no channels):\n");
     example(&mut out, WHOLE);
     out.push_str(
-        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source.\n\nAn object that is out of sight for up to two seconds is still there, if its tracker knows it again\nor a new track continues the lost one in its place. It has entered a zone once it was there for\nhalf a second, so that a stray box enters nothing. Where looks are at least half a second apart, one\nlook is enough, and the visit lasts 0 s if no other follows. The visits of a zone in a pipeline's\nresults are decided in the same place: without a schedule, a cool-down, a filter or a gate that\nholds events back, there are as many `enters` events as visits, and as many `leaves` events as\nvisits that are over, with the same dwell times. Only the end of the source ends visits without\n`leaves`.\n",
+        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source.\n\nAn object that is out of sight for up to two seconds is still there, if its tracker knows it again\nor a new track continues the lost one in its place. It has entered a zone once it was there for\nhalf a second, so that a stray box enters nothing. Where looks are at least half a second apart, one\nlook is enough, and the visit lasts 0 s if no other follows. The visits of a zone in a pipeline's\nresults are decided in the same place: without a schedule, a cool-down, a filter or a gate that\nholds events back, there are as many `enters` events as visits, and as many `leaves` events as\nvisits that are over, with the same dwell times. Only the end of the source ends visits without\n`leaves`.\n\nA still object has neither moved nor changed since its first sight: a post, a shadow, a parked car.\nIt enters, leaves and appears nowhere until it moves or changes, because it may be none and was\nnever outside. `stays` reports it with evidence against it, `change`, so a person decides. Where\nlooks are at least half a second apart, in a backtest, and for boxes without contrast, no object is\nknown to be still. [counting.md](counting.md#still-objects) has figures.\n",
     );
     let kinds = schemas.named("Condition")["oneOf"].as_array();
     for kind in kinds.into_iter().flatten() {
@@ -314,7 +314,7 @@ The pictures of an event show its object. An event may begin after its object le
 as `leaves` or a crossing on the way out. Its pictures are then of the latest frame that shows the
 object well. `shown_frame` is the number of that frame, and the bounding box is of it too. The
 runtime keeps up to 16 such frames of a pipeline, about 64 MiB, for 10 seconds. Without one the
-pictures are of the moment of the event.
+pictures are of the moment of the event, and no bounding box is drawn.
 
 | Verdict | Confidence by default | Meaning |
 |---|---|---|

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use watchkeeper_contract::id::TrackId;
-use watchkeeper_contract::pipeline::{LineCount, PipelineResults, Visit};
+use watchkeeper_contract::pipeline::{LineCount, PipelineResults, Visit, ZoneVisits};
 
 use crate::output::table;
 use watchkeeper_assistant::wording::{counted, cut};
@@ -42,6 +42,45 @@ pub(super) struct Summary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Zone {
     visits: Vec<ZoneVisit>,
+    /// Numbers of stays that are no visits, by the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    uncounted_stays: BTreeMap<&'static str, u64>,
+}
+
+impl Zone {
+    /// A row of the table of zones.
+    fn row(&self, name: &str) -> Vec<String> {
+        let dwell: Vec<f64> = self.visits.iter().map(|v| v.dwell_s).collect();
+        let longest = dwell.iter().copied().fold(0.0, f64::max);
+        let mean = dwell.iter().sum::<f64>() / (dwell.len() as f64);
+        let seconds = |s: f64| match dwell.as_slice() {
+            [] => "–".to_owned(),
+            _ => format!("{s:.1} s"),
+        };
+        let number = |why: &str| match self.uncounted_stays.get(why) {
+            Some(number) => number.to_string(),
+            None => "–".to_owned(),
+        };
+        vec![
+            name.to_owned(),
+            dwell.len().to_string(),
+            seconds(mean),
+            seconds(longest),
+            number("too_short"),
+            number("still"),
+        ]
+    }
+}
+
+impl From<&ZoneVisits> for Zone {
+    fn from(zone: &ZoneVisits) -> Self {
+        let others = [("too_short", zone.too_short), ("still", zone.still)];
+        let others = others.into_iter().filter(|(_, count)| *count > 0);
+        Self {
+            visits: zone.visits.iter().map(ZoneVisit::from).collect(),
+            uncounted_stays: others.collect(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,10 +112,10 @@ impl From<&PipelineResults> for Summary {
         } else {
             0.0
         };
-        let zones = results.zones.iter().map(|(name, zone)| {
-            let visits = zone.visits.iter().map(ZoneVisit::from).collect();
-            (name.clone(), Zone { visits })
-        });
+        let zones = results
+            .zones
+            .iter()
+            .map(|(name, zone)| (name.clone(), Zone::from(zone)));
         Self {
             r#type: "summary",
             detector: None,
@@ -190,23 +229,10 @@ impl Summary {
             out.push_str(&table(&["line", "in", "out"], rows));
         }
         if !self.zones.is_empty() {
-            let rows = self.zones.iter().map(|(name, zone)| {
-                let dwell: Vec<f64> = zone.visits.iter().map(|v| v.dwell_s).collect();
-                let longest = dwell.iter().copied().fold(0.0, f64::max);
-                let mean = dwell.iter().sum::<f64>() / (dwell.len() as f64);
-                let seconds = |s: f64| match dwell.as_slice() {
-                    [] => "–".to_owned(),
-                    _ => format!("{s:.1} s"),
-                };
-                vec![
-                    name.clone(),
-                    dwell.len().to_string(),
-                    seconds(mean),
-                    seconds(longest),
-                ]
-            });
+            let rows = self.zones.iter().map(|(name, zone)| zone.row(name));
             out.push_str("\n\n");
-            out.push_str(&table(&["zone", "visits", "mean", "longest"], rows));
+            let heads = ["zone", "visits", "mean", "longest", "too short", "still"];
+            out.push_str(&table(&heads, rows));
         }
         if let Some(Value::Object(outputs)) = self.outputs.as_ref().filter(|_| self.frames > 0) {
             let rows = outputs
@@ -223,7 +249,6 @@ impl Summary {
 mod tests {
     use super::*;
     use serde_json::json;
-    use watchkeeper_contract::pipeline::ZoneVisits;
 
     fn results() -> PipelineResults {
         PipelineResults {
@@ -242,6 +267,7 @@ mod tests {
                         enter_s: 1.5,
                         dwell_s: 3.25,
                     }],
+                    ..ZoneVisits::default()
                 },
             )]),
             events: 5,
@@ -327,6 +353,24 @@ mod tests {
         let summary = serde_json::to_value(summary).unwrap_or_default();
         assert_eq!(summary["note"], note);
         assert_eq!(summary["detector"], "motion");
+    }
+
+    #[test]
+    fn zone_names_the_numbers_of_stays_that_are_no_visits() {
+        let mut results = results();
+        for zone in results.zones.values_mut() {
+            (zone.too_short, zone.still) = (5, 3);
+        }
+        let summary = Summary::from(&results);
+        let text = summary.text();
+        let row = text.lines().find(|line| line.contains("desk"));
+        let row: Vec<_> = row.unwrap_or_default().split_whitespace().collect();
+        assert_eq!(row, ["desk", "1", "3.2", "s", "3.2", "s", "5", "3"]);
+        let summary = serde_json::to_value(summary).unwrap_or_default();
+        assert_eq!(
+            summary["zones"]["desk"]["uncounted_stays"],
+            json!({"too_short": 5, "still": 3})
+        );
     }
 
     #[test]

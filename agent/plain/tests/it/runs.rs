@@ -131,7 +131,7 @@ pub(crate) fn run(
                 minute_of_day: 720,
             }),
         };
-        let changes = plan.rules.observe(&at, |need| inputs[need], &mut || {
+        let changes = plan.rules.observe(&at, None, |need| inputs[need], &mut || {
             ids += 1;
             EventId(ids.into())
         });

@@ -10,6 +10,7 @@
 //! | `continuity` | 0.15 | a present object is seen in most frames; weighs less because age covers part of it |
 //! | `box_stability` | 0.10 | boxes of real objects change size slowly; weak, because those of a detector jump too |
 //! | `motion_agreement` | 0.15 | real objects keep their velocity; weak, because people turn |
+//! | `change` | 0.20 | only against `stays`: what has neither moved nor changed may be a post or a shadow |
 //! | `crossing_depth` | 0.30 | a box that jumps over the line was hardly before it |
 //! | `recent_score` | 0.40 | a track that changes to another object is seen badly, or missed, meanwhile |
 //! | `persistence` | 0.25 | the age of a condition that has no track |
@@ -45,6 +46,7 @@ enum Observation {
     Continuity,
     BoxStability,
     MotionAgreement,
+    Change,
     CrossingDepth,
     RecentScore,
     Persistence,
@@ -61,6 +63,7 @@ impl Observation {
             Self::Continuity => ("continuity", 0.15, &["share"]),
             Self::BoxStability => ("box_stability", 0.10, &["change"]),
             Self::MotionAgreement => ("motion_agreement", 0.15, &["off"]),
+            Self::Change => ("change", 0.20, &[]),
             Self::CrossingDepth => ("crossing_depth", 0.30, &["depth"]),
             Self::RecentScore => ("recent_score", 0.40, &["recent", "best"]),
             Self::Persistence => ("persistence", 0.25, &["held_s"]),
@@ -87,6 +90,11 @@ impl EvidenceItem {
     /// The observation that a condition has held for `held_s` seconds.
     fn persistence(held_s: f64) -> Self {
         Observation::Persistence.item(saturate(held_s, 0.4), [held_s, 0.0])
+    }
+
+    /// The observation that an object has neither moved nor changed.
+    pub(super) fn no_change() -> Self {
+        Observation::Change.item(0.0, [0.0; 2])
     }
 
     /// The observation that an object was up to `depth` extents of its box before the line.
@@ -124,6 +132,7 @@ impl EvidenceItem {
             Observation::MotionAgreement => {
                 format!("off its course by {:.1} % of its size", a * 100.0)
             }
+            Observation::Change => "neither moved nor changed since its first sight".to_owned(),
             Observation::CrossingDepth => {
                 format!("was up to {:.0} % of its size before the line", a * 100.0)
             }
@@ -264,6 +273,16 @@ mod tests {
     fn short_track_escalates_and_one_weak_box_is_discarded() {
         assert_eq!(verdict(3, 0.5), Verdict::Escalate);
         assert_eq!(verdict(1, 0.3), Verdict::Discard);
+    }
+
+    #[test]
+    fn object_that_never_changed_needs_a_person_at_any_score() {
+        for score in [0.6, 1.0] {
+            let mut chain = of_track(history(100, score).get(TrackId(1)).unwrap());
+            chain.push(EvidenceItem::no_change());
+            let verdict = decide(&chain, &Gates::default()).verdict;
+            assert_eq!(verdict, Verdict::Review, "{score}");
+        }
     }
 
     #[test]

@@ -9,8 +9,9 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{SuppressedCounts, ZoneVisits};
 use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::RuleSpec;
-use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
+use watchkeeper_vision::analytics::{StillTracks, Visits};
+use watchkeeper_vision::frame::Picture;
 
 use super::boxes::{BoxOrder, Boxes, Inputs};
 use super::check::{RuleError, compile};
@@ -31,6 +32,8 @@ pub struct RuleSet {
     histories: Vec<History>,
     /// By number of the scope.
     stays: Vec<Stays>,
+    /// By number of the need with all boxes of a tracker.
+    still: BTreeMap<usize, StillTracks>,
     rules: Vec<Rule>,
     pre_roll_s: Option<f64>,
     /// Source time that never goes back.
@@ -57,6 +60,11 @@ impl RuleSet {
             needs: plan.needs,
             histories: vec![History::default(); plan.groups.len()],
             groups: plan.groups,
+            still: plan
+                .scopes
+                .iter()
+                .map(|scope| (scope.tracked, StillTracks::default()))
+                .collect(),
             stays: plan.scopes.into_iter().map(Stays::new).collect(),
             rules: rules.collect(),
             pre_roll_s,
@@ -84,11 +92,12 @@ impl RuleSet {
     }
 
     /// Processes one frame and returns the changes of events, rule by rule. `value` returns the
-    /// same value of a need, by its number in [`needs`](Self::needs), as often as it is asked. A
-    /// frame whose time is not a number is ignored.
+    /// same value of a need, by its number in [`needs`](Self::needs), as often as it is asked. By
+    /// the picture still objects are recognised. A frame whose time is not a number is ignored.
     pub fn observe<'a>(
         &mut self,
         at: &Moment,
+        picture: Option<&Picture>,
         value: impl Fn(usize) -> NeedValue<'a>,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Vec<Change> {
@@ -123,8 +132,13 @@ impl RuleSet {
             }
         }
 
+        if let Some(picture) = picture {
+            find_still(&mut self.still, inputs, picture, self.clock);
+        }
         for stays in &mut self.stays {
-            stays.observe(inputs, self.clock);
+            let still = self.still.get(&stays.tracked());
+            let is_still = |track| still.is_some_and(|still| still.is_still(track));
+            stays.observe(inputs, is_still, self.clock);
         }
 
         self.ask_rules(at, grace_s, &value, new_id, &Rule::observe)
@@ -231,5 +245,23 @@ impl RuleSet {
     /// How often an object was ignored because too many were in a zone or picture at once.
     pub fn unwatched(&self) -> u64 {
         self.stays.iter().map(|s| s.visits.unwatched()).sum()
+    }
+}
+
+/// Finds out which tracks are still, where their boxes are of this picture.
+fn find_still(
+    by_need: &mut BTreeMap<usize, StillTracks>,
+    inputs: Inputs<'_>,
+    picture: &Picture,
+    clock: f64,
+) {
+    for (need, still) in by_need {
+        let NeedValue::Detections(found) = inputs.value(*need) else {
+            continue;
+        };
+        if found.size == [picture.width, picture.height] {
+            let tracked = inputs.boxes(*need).into_iter().flat_map(Boxes::tracked);
+            still.observe(picture, tracked.map(|(_, d)| d), clock);
+        }
     }
 }

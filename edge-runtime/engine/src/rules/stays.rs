@@ -42,7 +42,17 @@ impl Stays {
         self.scope.zone.as_deref()
     }
 
-    pub(super) fn observe(&mut self, inputs: Inputs<'_>, clock: f64) {
+    /// Returns the number of the need with all boxes of the tracker.
+    pub(super) fn tracked(&self) -> usize {
+        self.scope.tracked
+    }
+
+    pub(super) fn observe(
+        &mut self,
+        inputs: Inputs<'_>,
+        is_still: impl Fn(TrackId) -> bool,
+        clock: f64,
+    ) {
         let of = |need: usize| inputs.boxes(need).into_iter().flat_map(Boxes::tracked);
         let (tracked, inside) = (of(self.scope.tracked), of(self.scope.inside));
         let is_zone = self.scope.zone.is_some();
@@ -51,6 +61,7 @@ impl Stays {
             inside
                 .map(|(_, d)| d)
                 .filter(|d| !(is_zone && d.outside_zone)),
+            is_still,
             clock,
         );
     }

@@ -2,6 +2,7 @@
 //!
 //! - When a stay begins, counts and ends is decided in [`super::stays`], for all rules alike.
 //! - Each stay makes at most one event, which ends with the stay or before.
+//! - Of the stay of a still object only `stays` reports, with evidence against it.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::analytics::visits::Stay;
 
 use super::context::{RuleContext, Subject, View};
+use super::evidence::EvidenceItem;
 use super::history::History;
 use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
 use super::moment::{FinishReason, Moment};
@@ -163,7 +165,7 @@ impl TrackRule {
         let history = &view.histories[self.watch.group];
         for stay in view.stays[self.watch.scope].visits.ended() {
             let followed = self.followed.remove(&stay.number);
-            if let Some(followed) = followed.filter(|_| stay.counted_s.is_some()) {
+            if let Some(followed) = followed.filter(|_| stay.counted_s.is_some() || stay.is_still) {
                 let mut case = followed.make_case(&self.watch.kind, context, stay, history);
                 case.end(scene, followed, finish);
             }
@@ -182,12 +184,18 @@ struct StayCase<'a> {
 impl StayCase<'_> {
     /// Returns whether the stay so far satisfies the condition.
     fn is_satisfied(&self) -> bool {
-        self.stay.counted_s.is_some()
-            && match self.kind {
-                TrackKind::Appears | TrackKind::Enters { .. } => true,
-                TrackKind::Leaves { .. } => false,
-                TrackKind::Stays { for_s, .. } => self.stay.dwell_s() >= *for_s,
-            }
+        let (is_visit, dwell_s) = (self.stay.counted_s.is_some(), self.stay.dwell_s());
+        match self.kind {
+            TrackKind::Appears | TrackKind::Enters { .. } => is_visit,
+            TrackKind::Leaves { .. } => false,
+            TrackKind::Stays { for_s, .. } => (is_visit || self.stay.is_still) && dwell_s >= *for_s,
+        }
+    }
+
+    fn chain(&self) -> Vec<EvidenceItem> {
+        let mut chain = self.subject.chain();
+        chain.extend(self.stay.is_still.then(EvidenceItem::no_change));
+        chain
     }
 
     /// Processes an object that is present in this frame. `fits`: the rule accepts it.
@@ -197,7 +205,7 @@ impl StayCase<'_> {
             self.try_begin(scene, life, settled);
         } else if let Some(mut open) = life.take_open() {
             let now = (scene.at, scene.clock);
-            let look = || (self.subject.chain(), self.event(now, ReasonPart::Begin));
+            let look = || (self.chain(), self.event(now, ReasonPart::Begin));
             let emitter = &self.context.emitter;
             emitter.review(scene, &mut open, look, |_| false);
             *life = Lifecycle::Open(open);
@@ -207,7 +215,7 @@ impl StayCase<'_> {
     /// Begins an event if it is admitted; ends it at once if it is momentary.
     fn try_begin(&mut self, scene: &mut Scene<'_>, life: &mut Lifecycle, settled: bool) {
         let event = self.event((scene.at, scene.clock), ReasonPart::Begin);
-        let (chain, end) = (self.subject.chain(), event.clone());
+        let (chain, end) = (self.chain(), event.clone());
         let (key, emitter) = (Some(self.subject.track), &mut self.context.emitter);
         emitter.try_begin(scene, key, (&chain, settled), life, event);
         let momentary = matches!(
@@ -230,7 +238,9 @@ impl StayCase<'_> {
         }
         if matches!(life, Lifecycle::Candidate { .. }) {
             // The end of the frames does not count as leaving.
-            let leaves = matches!(self.kind, TrackKind::Leaves { .. }) && finish.is_none();
+            let is_visit = self.stay.counted_s.is_some();
+            let leaves =
+                is_visit && matches!(self.kind, TrackKind::Leaves { .. }) && finish.is_none();
             if !(leaves || self.is_satisfied()) {
                 return;
             }
@@ -242,10 +252,10 @@ impl StayCase<'_> {
             self.try_begin(scene, &mut life, true);
         }
         let part = finish.map_or(ReasonPart::End, ReasonPart::Finish);
-        let event = self.event((scene.at, scene.clock), part);
+        let (event, chain) = (self.event((scene.at, scene.clock), part), self.chain());
         let emitter = &mut self.context.emitter;
         match life {
-            Lifecycle::Open(open) => emitter.end(scene, *open, event, &self.subject.chain()),
+            Lifecycle::Open(open) => emitter.end(scene, *open, event, &chain),
             Lifecycle::Candidate { held } => emitter.give_up(held),
             Lifecycle::Over => {}
         }

@@ -19,6 +19,7 @@ use watchkeeper_engine::rules::{
     StepFacts, WorkflowFacts,
 };
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::geometry::BBox;
 
 const TRACKED: &str = "$steps.tracker.tracked_detections";
@@ -145,6 +146,7 @@ struct Bench {
     frame: u64,
     ids: u128,
     local: Option<LocalTime>,
+    picture: Option<Picture>,
     changes: Vec<Change>,
 }
 
@@ -162,6 +164,7 @@ impl Bench {
                 weekday: Weekday::Tue,
                 minute_of_day: 12 * 60,
             }),
+            picture: None,
             changes: vec![],
         }
     }
@@ -222,8 +225,12 @@ impl Bench {
             *ids += 1;
             EventId(format!("{:026}", *ids).parse().unwrap())
         };
-        self.changes
-            .extend(self.rules.observe(at, |need| inputs[need], &mut new_id));
+        self.changes.extend(self.rules.observe(
+            at,
+            self.picture.as_ref(),
+            |need| inputs[need],
+            &mut new_id,
+        ));
     }
 
     /// Shows one scene for some seconds.
@@ -256,7 +263,7 @@ impl Bench {
         };
         let missing = |_| NeedValue::Missing;
         self.changes
-            .extend(self.rules.observe(&at, missing, &mut new_id));
+            .extend(self.rules.observe(&at, None, missing, &mut new_id));
     }
 
     /// Tracks 1.. stand in the zone for some seconds.
@@ -304,6 +311,12 @@ fn standing(tracks: i64) -> Shot {
         in_zone: (1..=tracks).collect(),
         ..Shot::default()
     }
+}
+
+/// A picture of stripes of these grey levels.
+fn stripes(levels: [u8; 2]) -> Picture {
+    let pixels = (0..640 * 480).flat_map(|n| [levels[n % 640 / 8 % 2]; 3]);
+    Picture::rgb(640, 480, pixels.collect())
 }
 
 const NEW_END: [Phase; 2] = [Phase::New, Phase::End];
@@ -521,6 +534,41 @@ fn resumed_stay_makes_no_second_enters_event() {
     assert!(next.changes.is_empty(), "{:?}", next.changes);
     next.stand(3.0, 2);
     assert_eq!((next.phases().len(), next.visits().len()), (2, 2));
+}
+
+#[test]
+fn only_stays_reports_a_still_object_and_asks_a_person() {
+    let named = |name: &str, when| RuleSpec::new(name.into(), when);
+    let rules = [
+        named("appears", appears()),
+        named("enters", enters()),
+        named("leaves", leaves()),
+        named("stays", stays(5.0)),
+    ];
+    let mut b = Bench::new(&rules);
+    b.picture = Some(stripes([40, 120]));
+    b.stand(6.0, 1);
+    assert_eq!((b.dock().count, b.dock().still), (0, 1));
+    b.hold(4.0, &Shot::default());
+    let told = b.changes.iter();
+    let told: Vec<_> = told
+        .map(|c| (&*c.event.rule, c.phase, c.decision.verdict))
+        .collect();
+    let asked = |phase| ("stays", phase, Verdict::Review);
+    assert_eq!(told, NEW_END.map(asked));
+    assert_eq!((b.dock().count, b.dock().still), (0, 1));
+}
+
+#[test]
+fn object_that_changes_after_a_while_enters_then() {
+    let mut b = Bench::new(&[rule(enters())]);
+    b.picture = Some(stripes([40, 120]));
+    b.stand(3.0, 1);
+    assert_eq!(b.phases(), []);
+    b.picture = Some(stripes([120, 40]));
+    b.stand(1.0, 1);
+    assert_eq!(b.phases(), NEW_END);
+    assert_eq!((b.dock().count, b.dock().still), (1, 0));
 }
 
 #[test]

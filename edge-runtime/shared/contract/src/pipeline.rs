@@ -381,6 +381,13 @@ pub struct ZoneVisits {
     pub present: u32,
     /// The visits, oldest first.
     pub visits: Vec<Visit>,
+    /// Stays that ended after less than half a second; not visits.
+    #[serde(default)]
+    pub too_short: u64,
+    /// Stays of still objects, such as posts, shadows and parked cars, ended or not; not visits. A
+    /// still object has neither moved nor changed since its first sight.
+    #[serde(default)]
+    pub still: u64,
 }
 
 /// One stay of one object in a zone, of half a second or more, or of one look where looks are

@@ -385,7 +385,9 @@ impl Run {
             local,
         };
         let value = |need| need_value(&self.execution, self.needs.get(need));
-        let changes = self.rules.observe(&moment, value, new_id);
+        let changes = self
+            .rules
+            .observe(&moment, Some(&frame.picture), value, new_id);
         self.last = Some(moment);
         self.is_live = !frame.recorded;
         self.stages.add(Stage::Heuristics, started.elapsed());

@@ -68,11 +68,8 @@ impl WorkerThread {
 
     /// The pictures of a new event: of the frame that shows its object best, or of the latest one.
     fn pictures_of(&mut self, change: &mut Change) -> Option<Pictures> {
-        let shown = change.event.shown_frame;
-        if !shown.is_some_and(|frame| self.shown_frames.has(frame)) {
-            change.event.shown_frame = None;
-        }
         let is_new = change.phase == Phase::New;
+        self.shown_frames.drop_missing(&mut change.event, is_new);
         is_new.then(|| self.shown_frames.kept(change.event.shown_frame))?
     }
 

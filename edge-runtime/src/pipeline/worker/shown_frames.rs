@@ -11,6 +11,8 @@
 
 use std::collections::VecDeque;
 
+use watchkeeper_contract::event::RuleEvent;
+
 use crate::pipeline::recorder::Pictures;
 
 /// Seconds for which an object out of view is kept: longer than a rule waits for its return.
@@ -54,9 +56,15 @@ impl ShownFrames {
         self.frames.iter().map(|(_, kept)| kept.bytes()).sum()
     }
 
-    /// Whether the pictures of a frame are kept.
-    pub(super) fn has(&self, frame: u64) -> bool {
-        self.frames.iter().any(|(kept, _)| *kept == frame)
+    /// Removes from an event the frame it shows unless that is kept. With pictures, which are then
+    /// of another frame, its bounding box goes too.
+    pub(super) fn drop_missing(&self, event: &mut RuleEvent, has_pictures: bool) {
+        if let Some(shown) = event.shown_frame
+            && self.frames.iter().all(|(kept, _)| *kept != shown)
+        {
+            event.shown_frame = None;
+            event.bbox = event.bbox.filter(|_| !has_pictures);
+        }
     }
 
     /// The pictures of a frame that is kept, or of the latest one, for an event. They share only
@@ -126,10 +134,27 @@ mod tests {
         shown.advance(2, &picture, [1, 2].into_iter());
         shown.advance(3, &picture, [1, 3, 3].into_iter());
         assert_eq!(kept(&shown), [1, 3]);
-        assert!(shown.has(1) && !shown.has(2));
         shown.advance(4, &picture, [4].into_iter());
         assert_eq!(kept(&shown), [4]);
         assert!(shown.kept(None).is_some() && shown.kept(Some(3)).is_none());
+    }
+
+    #[test]
+    fn event_whose_frame_is_dropped_has_no_box_of_it() {
+        let mut shown = ShownFrames::default();
+        shown.advance(7, &pictures(8, 8), [7].into_iter());
+        let has_box = |frame: Option<u64>, has_pictures: bool| {
+            let mut event: RuleEvent = serde_json::from_value(serde_json::json!({
+                "rule": "r", "condition": "leaves", "reason": "", "tracks": [1], "frame": 9,
+                "pts_s": 0.9, "bbox": [0.1, 0.1, 0.2, 0.2], "shown_frame": frame,
+            }))
+            .expect("an event");
+            shown.drop_missing(&mut event, has_pictures);
+            assert!(event.shown_frame.is_none_or(|frame| frame == 7));
+            event.bbox.is_some()
+        };
+        assert!(has_box(None, true) && has_box(Some(7), true) && has_box(Some(3), false));
+        assert!(!has_box(Some(3), true));
     }
 
     #[test]

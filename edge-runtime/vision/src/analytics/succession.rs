@@ -1,6 +1,7 @@
 //! Which new tracks continue lost ones: the same object under another track id.
 //!
-//! - A track that begins where a lost one is expected, with about its size, is the same object.
+//! - A track that begins where a lost one is expected, with about its size, is the same object. A
+//!   person never continues a vehicle, nor a vehicle a person.
 //!   Every other track is a separate object.
 //! - A lost track has at most one successor: the first new track that is near enough, which takes
 //!   the nearest lost one. If it is found again, it is another object from then on: no two boxes of
@@ -17,6 +18,7 @@ use crate::detections::{Detection, Detections};
 use crate::geometry::{BBox, Point};
 use crate::numbers::mix;
 use crate::track::SmoothClock;
+use crate::track::class_group::Kind;
 
 const MAX_TRACKS: usize = 4096;
 /// Frames after which an unseen track is forgotten: longer than trackers remember one by default.
@@ -52,6 +54,8 @@ pub struct Succession {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Seen {
     bbox: BBox,
+    #[serde(default)]
+    kind: Kind,
     /// Of the centre, in pixels a second.
     velocity: Point,
     last_s: f64,
@@ -98,14 +102,14 @@ impl Succession {
                 if d.held {
                     seen.hold(time_s);
                 } else {
-                    seen.advance(&d.bbox, time_s);
+                    seen.advance(d, time_s);
                 }
                 seen.object
             }));
         }
         for (d, object) in boxes.zip(&mut self.objects) {
             if let (None, Some(track)) = (*object, track_of(d)) {
-                let new = begin(&mut self.tracks, &mut self.last_object, &d.bbox, time_s);
+                let new = begin(&mut self.tracks, &mut self.last_object, d, time_s);
                 *object = Some(new.object);
                 self.tracks.touch_or_insert(track, new);
             }
@@ -134,8 +138,8 @@ fn track_of(d: &Detection) -> Option<TrackId> {
 }
 
 /// The first sight of a new track: of a lost object, or of a new one.
-fn begin(tracks: &mut Recent<Seen>, last_object: &mut u64, bbox: &BBox, time_s: f64) -> Seen {
-    let lost = succeeded(tracks, bbox, time_s).and_then(|lost| tracks.touch(lost));
+fn begin(tracks: &mut Recent<Seen>, last_object: &mut u64, d: &Detection, time_s: f64) -> Seen {
+    let lost = succeeded(tracks, d, time_s).and_then(|lost| tracks.touch(lost));
     let (object, velocity) = if let Some(lost) = lost {
         lost.is_succeeded = true;
         (lost.object, lost.velocity)
@@ -144,7 +148,8 @@ fn begin(tracks: &mut Recent<Seen>, last_object: &mut u64, bbox: &BBox, time_s: 
         (ObjectId(*last_object), Point::default())
     };
     Seen {
-        bbox: *bbox,
+        bbox: d.bbox,
+        kind: Kind::of(d),
         velocity,
         last_s: time_s,
         object,
@@ -153,10 +158,11 @@ fn begin(tracks: &mut Recent<Seen>, last_object: &mut u64, bbox: &BBox, time_s: 
 }
 
 /// The lost track whose expected place is nearest to a new track's box.
-fn succeeded(tracks: &Recent<Seen>, bbox: &BBox, time_s: f64) -> Option<TrackId> {
+fn succeeded(tracks: &Recent<Seen>, d: &Detection, time_s: f64) -> Option<TrackId> {
+    let kind = Kind::of(d);
     let mut best = None;
-    for (track, seen) in tracks.iter() {
-        let Some(distance) = seen.distance(bbox, time_s) else {
+    for (track, seen) in tracks.iter().filter(|(_, seen)| seen.kind.may_be(kind)) {
+        let Some(distance) = seen.distance(&d.bbox, time_s) else {
             continue;
         };
         if best.is_none_or(|(least, _)| distance < least) {
@@ -173,10 +179,11 @@ impl Seen {
         self.last_s = time_s;
     }
 
-    fn advance(&mut self, bbox: &BBox, time_s: f64) {
+    fn advance(&mut self, d: &Detection, time_s: f64) {
         let dt = time_s - self.last_s;
-        let (before, now) = (self.bbox.center(), bbox.center());
-        self.bbox = *bbox;
+        let (before, now) = (self.bbox.center(), d.bbox.center());
+        self.bbox = d.bbox;
+        self.kind = Kind::of(d);
         self.last_s = time_s;
         if dt > 0.0 {
             mix(&mut self.velocity.x, (now.x - before.x) / dt, LATEST);
@@ -267,6 +274,26 @@ mod tests {
         let small = (3, BBox::new(15.0, 130.0, 25.0, 150.0));
         for new in [far, small] {
             assert_eq!(objects(&[&[at(1, 0.0)], &[], &[new]]), [Some(2)]);
+        }
+    }
+
+    #[test]
+    fn person_continues_no_vehicle_and_no_vehicle_a_person() {
+        for (before, after, is_one) in [
+            ("car", "person", false),
+            ("person", "Vehicle", false),
+            ("car", "truck", true),
+            ("bicycle", "person", true),
+            ("dog", "cat", true),
+        ] {
+            let mut succession = Succession::default();
+            for (n, class) in [before, after].into_iter().enumerate() {
+                let mut frame = tracked(&[at(n as i64, 0.0)]);
+                frame.boxes[0].class = class.into();
+                succession.observe(&frame, n as f64 / 10.0);
+            }
+            let [first, second] = [0, 1].map(|track| succession.object(TrackId(track)));
+            assert_eq!(first == second, is_one, "{before}, {after}");
         }
     }
 

@@ -6,6 +6,7 @@
 //!   the last sight.
 //! - A stay counts as a visit once it has lasted the least dwell time, or at its first sight where
 //!   frames are rarer than that. A shorter one is a stray box.
+//! - A stay of a still object ([`StillTracks`](super::StillTracks)) counts once it is not still.
 //! - A track is the first of at most one open stay.
 //! - Frames that no detector looked at keep a stay open and add nothing.
 //! - At most [`MAX_OPEN`] stays are open; further objects are ignored and counted. At most
@@ -43,6 +44,9 @@ pub struct Stay {
     pub kept_s: f64,
     /// Time of the sight from which on it counts as a visit; `None` while it is too short.
     pub counted_s: Option<f64>,
+    /// Whether each of its tracks was still at each sight; then it is no visit.
+    #[serde(default)]
+    pub is_still: bool,
 }
 
 impl Stay {
@@ -69,6 +73,12 @@ pub struct Visits {
     last_number: u64,
     count: u64,
     unwatched: u64,
+    /// Stays that ended as too short.
+    #[serde(default)]
+    too_short: u64,
+    /// Stays that ended as those of still objects.
+    #[serde(default)]
+    still: u64,
     /// In order of their start.
     open: Vec<Stay>,
     closed: VecDeque<Visit>,
@@ -94,6 +104,8 @@ impl Visits {
             last_number: 0,
             count: 0,
             unwatched: 0,
+            too_short: 0,
+            still: 0,
             open: Vec::new(),
             closed: VecDeque::new(),
             ended: Vec::new(),
@@ -101,11 +113,13 @@ impl Visits {
     }
 
     /// Processes a frame at `time_s` seconds of source time: all boxes of the tracker, one a
-    /// track, and those `inside` the zone. Ignores a time that is not finite.
+    /// track, and those `inside` the zone. `is_still` tells which tracks are of still objects.
+    /// Ignores a time that is not finite.
     pub fn observe<'a>(
         &mut self,
         tracked: impl Iterator<Item = &'a Detection> + Clone,
         inside: impl Iterator<Item = &'a Detection>,
+        is_still: impl Fn(TrackId) -> bool,
         time_s: f64,
     ) {
         self.ended.clear();
@@ -115,19 +129,21 @@ impl Visits {
         let grace_s = self.grace.next(time_s);
         self.objects.observe_boxes(tracked, time_s);
         self.close(|stay| time_s - stay.kept_s > grace_s);
-        let is_rare = self
-            .grace
-            .usual_s()
-            .is_some_and(|s| s >= self.least_dwell_s);
         for d in inside {
             let object = d.track.and_then(|track| self.objects.object(track));
             if let (Some(object), Some(track)) = (object, d.track) {
                 self.see(object, track, d.held, time_s);
             }
         }
+        // One look tells nothing about change.
+        let is_rare = self.grace.usual_s().is_some_and(|s| s >= LEAST_DWELL_S);
         for stay in &mut self.open {
+            if stay.counted_s.is_some() || stay.last_s != time_s {
+                continue;
+            }
+            stay.is_still &= !is_rare && is_still(stay.track);
             let is_long = stay.dwell_s() >= self.least_dwell_s || is_rare;
-            if stay.counted_s.is_none() && stay.last_s == time_s && is_long {
+            if is_long && !stay.is_still {
                 stay.counted_s = Some(time_s);
                 self.count += 1;
             }
@@ -161,6 +177,7 @@ impl Visits {
                 last_s: time_s,
                 kept_s: time_s,
                 counted_s: None,
+                is_still: true,
             });
         }
     }
@@ -198,14 +215,31 @@ impl Visits {
             count: self.count,
             present: u32::try_from(present.count()).unwrap_or(u32::MAX),
             visits,
+            too_short: self.too_short,
+            still: self.still
+                + self
+                    .open
+                    .iter()
+                    .filter(|stay| self.is_long_still(stay))
+                    .count() as u64,
         }
+    }
+
+    fn is_long_still(&self, stay: &Stay) -> bool {
+        stay.is_still && stay.dwell_s() >= self.least_dwell_s
     }
 
     /// Ends the stays that are over, and lists them as visits if they count.
     fn close(&mut self, is_over: impl Fn(&Stay) -> bool) {
         let ended = &mut self.ended;
         ended.extend(self.open.extract_if(.., |stay| is_over(stay)));
-        for stay in ended.iter().filter(|stay| stay.counted_s.is_some()) {
+        for stay in &*ended {
+            if stay.counted_s.is_none() {
+                let is_long = stay.dwell_s() >= self.least_dwell_s;
+                self.still += u64::from(is_long);
+                self.too_short += u64::from(!is_long);
+                continue;
+            }
             if self.closed.len() == MAX_LISTED {
                 self.closed.pop_front();
             }
@@ -243,7 +277,23 @@ mod tests {
     }
 
     fn observe(v: &mut Visits, frame: &Detections, time_s: f64) {
-        v.observe(frame.boxes.iter(), frame.boxes.iter(), time_s);
+        v.observe(frame.boxes.iter(), frame.boxes.iter(), |_| false, time_s);
+    }
+
+    #[test]
+    fn stay_of_a_still_object_counts_once_it_is_not_still() {
+        let mut v = Visits::default();
+        let frame = tracked(&[(1, BBox::new(0.0, 0.0, 40.0, 80.0))]);
+        let mut show = |n: u32, is_still: bool| {
+            let boxes = frame.boxes.iter();
+            v.observe(boxes.clone(), boxes, |_| is_still, f64::from(n) / 10.0);
+            let summary = v.summary();
+            (summary.count, summary.still)
+        };
+        let before: Vec<_> = (0..20).map(|n| show(n, true)).collect();
+        assert_eq!((before[3], before[19]), ((0, 0), (0, 1)));
+        assert_eq!(show(20, false), (1, 0));
+        assert_eq!(v.summary().visits[0].dwell_s, 2.0);
     }
 
     #[test]
@@ -327,10 +377,10 @@ mod tests {
         for n in 5..40 {
             show(&mut v, [], [], f64::from(n) / 10.0);
         }
-        assert_eq!(v.summary(), ZoneVisits::default());
+        assert_eq!((v.summary().count, v.summary().too_short), (0, 1));
         show(&mut v, [1], [], 4.0);
         v.finish();
-        assert_eq!(v.summary(), ZoneVisits::default());
+        assert_eq!((v.summary().count, v.summary().too_short), (0, 2));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //!   within one class is the detector's.
 //! - Groups use the names of COCO and Open Images; each other class is its own group.
 
+use serde::{Deserialize, Serialize};
+
 use crate::detections::Detection;
 
 const VEHICLES: [&str; 4] = ["car", "truck", "bus", "van"];
@@ -18,6 +20,33 @@ pub(crate) fn group_id(d: &Detection) -> i64 {
     let name: &str = &d.class;
     let is_vehicle = VEHICLES.iter().any(|v| v.eq_ignore_ascii_case(name));
     if is_vehicle { VEHICLE_ID } else { d.class_id }
+}
+
+/// What no detector confuses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    Person,
+    Vehicle,
+    #[default]
+    Other,
+}
+
+impl Kind {
+    pub(crate) fn of(d: &Detection) -> Self {
+        let is = |name: &str| name.eq_ignore_ascii_case(&d.class);
+        if is("person") {
+            Self::Person
+        } else if is("vehicle") || VEHICLES.into_iter().any(is) {
+            Self::Vehicle
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Whether one object may be of both kinds under two tracks.
+    pub(crate) fn may_be(self, other: Self) -> bool {
+        self == other || self == Self::Other || other == Self::Other
+    }
 }
 
 /// Whether these boxes have vehicles of more than one class.
