@@ -261,9 +261,6 @@ impl Target<'_> {
             EventRef::Number(number) => self.index_again(runtime, EventSeq(*number)).await?,
             EventRef::Id(_) => None,
         };
-        if clip == Some(ClipState::Filming) {
-            return Err(ArchiveError::Recording(id));
-        }
         let found = self.archive.query(query).await?.entries;
         if found.is_empty() {
             let why = match (event, clip) {
@@ -296,7 +293,8 @@ impl Target<'_> {
     }
 
     /// Makes the references of an event again, which were destroyed or are not made yet, from the
-    /// records that follow `first`, one page at most. Returns the state of its clip if it is known.
+    /// records that follow `first`, one page at most. Returns the state of its clip; one
+    /// that is being recorded is an error.
     async fn index_again(
         &self,
         runtime: &RuntimeClient,
@@ -319,10 +317,13 @@ impl Target<'_> {
             found.extend(references(&record));
             clip = record.clip.map(|clip| clip.state).or(clip);
         }
+        // A page that is full may end before the record of the clip.
+        if is_last && clip == Some(ClipState::Filming) {
+            return Err(ArchiveError::Recording(event.id.to_string()));
+        }
         let cursor = self.archive.cursor().await?;
         self.archive.add_references(found, cursor).await?;
-        // A page that is full may end before the record of the clip.
-        Ok(clip.filter(|state| is_last || *state != ClipState::Filming))
+        Ok(clip)
     }
 
     /// Copies an entry, with its metadata unless the request has its own.

@@ -127,32 +127,35 @@ pub(super) async fn run(
     let evicted = after.map_or(0, |after| after.evictions.saturating_sub(before.evictions));
     if evicted > 0 {
         let new = without_present(archived, &args.collection, client).await;
-        out.note(describe_evicted(evicted, new.ok().as_ref()));
+        out.note(describe_evicted(evicted, new.as_ref()));
     }
     Ok(())
 }
 
-/// Returns those of the new entries of a collection that it no longer has.
+/// Returns those of the new entries of a collection that it no longer has; `None` if the collection
+/// has more than [`MAX_FILES`] entries, or the agent does not answer.
 async fn without_present(
     mut new: BTreeSet<EntryName>,
     collection: &str,
     client: &AgentClient,
-) -> Result<BTreeSet<EntryName>, Failure> {
+) -> Option<BTreeSet<EntryName>> {
     let mut query = Query {
         pattern: Some(format!("{collection}/*")),
         order: Order::Name,
         limit: Some(MAX_LIMIT),
         ..Query::default()
     };
-    loop {
-        let found: Matches = client.post("archive/query", &query).await?;
-        query.after = found.entries.last().map(|last| last.name.clone());
-        let present: BTreeSet<_> = found.entries.iter().map(|entry| &entry.name).collect();
-        new.retain(|name| !present.contains(name));
-        if found.entries.len() < MAX_LIMIT {
-            return Ok(new);
+    for _ in 0..=MAX_FILES / MAX_LIMIT {
+        let found: Matches = client.post("archive/query", &query).await.ok()?;
+        found.entries.iter().for_each(|entry| {
+            new.remove(&entry.name);
+        });
+        match found.next {
+            Some(next) => query.after = Some(next),
+            None => return Some(new),
         }
     }
+    None
 }
 
 /// Formats how many entries were deleted to make room; `new`: which of the new ones, if known.
