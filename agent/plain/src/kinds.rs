@@ -198,18 +198,7 @@ pub(crate) fn unknown_now(
         labels => format!("how many {} are", several(&labels.join(" or "))),
     };
     if unknown.is_empty() && (place.is_none() || !watched.is_empty()) {
-        let sees_all = |p: &Deployed| is_told(p) && looks_at(p, "picture");
-        let in_part = watched.iter().filter(|id| !scene.on(id).any(sees_all));
-        let in_part: Vec<&str> = in_part.map(|id| id.as_str()).collect();
-        return Ok(
-            match labels.is_empty() || place.is_some() || in_part.is_empty() {
-                true => String::new(),
-                false => format!(
-                    "On {} only these places are counted, not the whole picture.",
-                    in_part.join(" and ")
-                ),
-            },
-        );
+        return Ok(String::new());
     }
     let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));
     if unknown.len() == watched.len() {
