@@ -7,12 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::clock_time;
-pub use crate::one_of;
-
-/// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
-/// 600.
-pub const MAX_CHARS: usize = 2_000;
+use crate::{clock_time, one_of};
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +16,7 @@ pub enum Kind {
     Word,
     /// A number without a sign.
     Number(f64),
-    /// `HH:MM` or `HH:MM:SS`, as minutes since midnight.
+    /// `HH:MM`, as minutes since midnight.
     Clock(u16),
     /// One character that is neither.
     Mark,

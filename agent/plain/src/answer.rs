@@ -8,7 +8,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::CrossDirection;
 
-use crate::token::one_of;
+use watchkeeper_english::one_of;
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]

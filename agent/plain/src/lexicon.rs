@@ -14,7 +14,8 @@ use crate::DataError;
 use crate::question_words::QuestionWords;
 use crate::scene::joined;
 use crate::templates::{self, Template};
-use crate::token::{one_of, tokens};
+use crate::token::tokens;
+use watchkeeper_english::one_of;
 
 /// Verbs before a recipient; `{notifies}` in the patterns.
 pub(crate) const NOTIFIES: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz";

@@ -67,4 +67,7 @@ pub use scene::Scene;
 pub use toml::de::Error as DataError;
 pub use understand::{Plain, TooLong};
 pub(crate) use watchkeeper_english::token;
-pub use watchkeeper_english::token::MAX_CHARS;
+
+/// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
+/// 600.
+pub const MAX_CHARS: usize = 2_000;

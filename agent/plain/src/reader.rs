@@ -19,7 +19,7 @@ use crate::lexicon::{Lexicon, folded};
 use crate::refusal::Notes;
 use crate::scene::Scene;
 use crate::token::Token;
-pub(crate) use crate::token::one_of;
+pub(crate) use watchkeeper_english::one_of;
 
 /// Part of a request to which a word belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

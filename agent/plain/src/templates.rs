@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::DataError;
-use crate::token::{one_of, tokens};
+use crate::token::tokens;
+use watchkeeper_english::one_of;
 
 /// Longest value of a parameter in characters.
 const MAX_VALUE: usize = 200;

@@ -7,6 +7,7 @@ use watchkeeper_contract::rule::Condition;
 use watchkeeper_english::{several, singulars};
 
 use crate::DataError;
+use crate::MAX_CHARS;
 use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::closed::content_words;
@@ -25,7 +26,7 @@ use crate::refusal::{Notes, Refusal};
 use crate::request::Parts;
 use crate::scene::{Deployed, RUNNING, Scene, joined, quoted};
 use crate::templates::Template;
-use crate::token::{MAX_CHARS, Token, tokens};
+use crate::token::{Token, tokens};
 
 const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
 

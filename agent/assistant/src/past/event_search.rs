@@ -315,7 +315,7 @@ impl EventSearch {
             to,
             only_number,
             pictures: _,
-            is_yes_or_no: _,
+            is_yes_or_no,
             most: _,
             by_hour: _,
             compared_with: _,
@@ -338,7 +338,7 @@ impl EventSearch {
         let at = began(event);
         event.phase == Phase::New
             // Outages and changes of models are not activity.
-            && (rule.is_some() || !only_number)
+            && (rule.is_some() || !(*only_number || *is_yes_or_no))
             && camera
                 .as_ref()
                 .is_none_or(|c| event.source.as_ref() == Some(c))
