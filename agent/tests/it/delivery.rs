@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
-use watchkeeper_contract::event::{Event, Phase};
+use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::source::LossCause;
 
 use crate::support::agent::AgentProcess;
 use crate::support::agent_thread::EmbeddedAgent;
@@ -284,7 +285,11 @@ async fn alarm_of_an_outage_is_published_again_to_a_new_broker() {
     let Some(mut fixture) = Fixture::build(test, Memory::Nothing) else {
         return;
     };
-    fixture.runtime.append(outage(Phase::New));
+    let began = outage(Phase::New);
+    let mut update = outage(Phase::Update);
+    (update.id, update.at.unix_ms) = (began.id, began.at.unix_ms + 60_000);
+    let started = began.at.unix_ms;
+    fixture.runtime.append(began);
     fixture.subscriber.expect_all_events(1);
     fixture.agent.crash();
     fixture.broker.halt();
@@ -294,6 +299,13 @@ async fn alarm_of_an_outage_is_published_again_to_a_new_broker() {
     fixture
         .subscriber
         .expect("/alarm/source_outage/gate", |v| v["cause"] == "refused");
+    if let EventBody::SourceOutage { cause, .. } = &mut update.body {
+        *cause = Some(LossCause::Timeout);
+    }
+    fixture.runtime.append(update);
+    fixture.subscriber.expect("/alarm/source_outage/gate", |v| {
+        v["cause"] == "timeout" && v["ts"] == started
+    });
     fixture.runtime.append(outage(Phase::End));
     fixture
         .subscriber

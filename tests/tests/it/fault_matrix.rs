@@ -209,7 +209,7 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
             ensure!(out.status.code() == Some(2), "{errors}");
             let told: Vec<&str> = errors
                 .lines()
-                .filter(|line| line.contains("only the built-in rules answer"))
+                .filter(|line| line.contains("because the LLM does not"))
                 .collect();
             let [told] = told[..] else {
                 anyhow::bail!("not one sentence: {errors}");

@@ -58,6 +58,8 @@ impl Agent {
             return Ok(());
         }
         if let Some((source, alarm)) = outage_alarm(record) {
+            let earlier = self.monitor.sources.alarm(source);
+            let alarm = alarm.map(|alarm| alarm.since(earlier));
             let text = alarm.as_ref().map(payload::encode).unwrap_or_default();
             self.monitor.sources.set_alarm(source, text.clone());
             // Joins the batch of the record itself.

@@ -115,6 +115,14 @@ impl RetainedSources {
             })
     }
 
+    /// The payload of a raised alarm.
+    pub(crate) fn alarm(&self, source: &SourceId) -> Option<&[u8]> {
+        match &self.sources.get(source)?.alarm {
+            Alarm::Raised(payload) => Some(payload),
+            _ => None,
+        }
+    }
+
     /// Raises or updates an alarm; an empty `payload` clears it. The caller stores it.
     pub(crate) fn set_alarm(&mut self, source: &SourceId, payload: Vec<u8>) {
         let entry = self.entry(source);

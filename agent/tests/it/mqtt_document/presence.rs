@@ -168,7 +168,7 @@ pub(super) fn sections() -> Vec<Section> {
                     "as in the state of a source; absent if frames arrive and do not show what they should",
                 ),
                 ("event", "`id` of the event of the outage"),
-                ("ts", "when the reported cause was met, in UTC milliseconds"),
+                ("ts", "start of the outage, in UTC milliseconds"),
             ],
         },
         Section {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each holds the complete present state; no earlier message is needed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::health::{HealthState, StorageFault};
@@ -199,7 +199,7 @@ pub struct AlarmMessage {
     pub cause: Option<LossCause>,
     /// Id of the outage's event.
     pub event: EventId,
-    /// UTC milliseconds at which the reported cause was met.
+    /// UTC milliseconds at which the outage began.
     pub ts: i64,
 }
 
@@ -219,6 +219,25 @@ impl CapabilityMessage {
             schema: SCHEMA,
             op: operation.as_str(),
             max_bytes: MAX_PAYLOAD,
+        }
+    }
+}
+
+impl AlarmMessage {
+    /// This alarm with the time of `earlier`, an encoded alarm, if that is of the same outage.
+    pub fn since(self, earlier: Option<&[u8]>) -> Self {
+        #[derive(Deserialize)]
+        struct Earlier {
+            event: EventId,
+            ts: i64,
+        }
+        let earlier = earlier.and_then(|text| serde_json::from_slice::<Earlier>(text).ok());
+        match earlier {
+            Some(earlier) if earlier.event == self.event => Self {
+                ts: earlier.ts,
+                ..self
+            },
+            _ => self,
         }
     }
 }
