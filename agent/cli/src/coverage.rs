@@ -187,8 +187,8 @@ impl Verified {
     }
 }
 
-/// A [`CoverageStatement`] in a file. A member that is repeated, or that is not signed, is an error:
-/// another reader might take it for the statement.
+/// A [`CoverageStatement`] in a file. A member that is repeated, or that is not signed, is an
+/// error: another reader might take it for the statement.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StatementFile<'f> {

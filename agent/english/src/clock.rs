@@ -39,10 +39,12 @@ impl ClockTime {
     /// has two halves: `10 to 6 at night` is none.
     pub fn before(self, last: Self) -> Option<Self> {
         let is_later = self.sense != Sense::Day && self.seconds + NOON < last.seconds;
-        let seconds = if is_later {
-            self.seconds + NOON
-        } else {
-            self.seconds
+        let is_twelve = (NOON..NOON + HOUR).contains(&self.seconds);
+        let is_midnight = self.sense != Sense::Day && is_twelve && last.seconds < NOON;
+        let seconds = match (is_later, is_midnight) {
+            (true, _) => self.seconds + NOON,
+            (false, true) => self.seconds - NOON,
+            (false, false) => self.seconds,
         };
         let is_said = self.sense == Sense::Day || is_later || !last.is_night;
         (last.sense == Sense::Day && is_said).then_some(Self { seconds, ..self })
@@ -89,13 +91,7 @@ pub fn clock_time(words: &[&str]) -> Option<ClockTime> {
         [] => false,
     };
     let begin = usize::from(glued.is_empty() && is_face);
-    let (said, behind) = match (glued, rest.get(begin..)?) {
-        ("", [said @ ("am" | "pm"), ..]) => (*said, 1),
-        ("", ["in", "the", part, ..]) => (*part, 3),
-        ("", ["in", part, ..]) => (*part, 2),
-        ("", ["at", "night", ..]) => ("night", 2),
-        (glued, _) => (glued, 0),
-    };
+    let (said, behind) = half(glued, rest.get(begin..)?);
     if one_of(HALVES, said) {
         let count = 1 + begin + behind;
         return match (said, face) {
@@ -116,6 +112,17 @@ pub fn clock_time(words: &[&str]) -> Option<ClockTime> {
         _ => Sense::Face,
     };
     of(face, sense, 1 + begin)
+}
+
+/// The half or part of the day that is `glued` to a time or stands behind it, with its words.
+fn half<'w>(glued: &'w str, behind: &[&'w str]) -> (&'w str, usize) {
+    match (glued, behind) {
+        ("", [said @ ("am" | "pm"), ..]) => (said, 1),
+        ("", ["in", "the", part, ..]) => (part, 3),
+        ("", ["in", part, ..]) => (part, 2),
+        ("", ["at", "night", ..]) => ("night", 2),
+        (glued, _) => (glued, 0),
+    }
 }
 
 /// The seconds of a time of the clock face in a half or part of the day; none if it is of another.
@@ -186,6 +193,27 @@ mod tests {
             let time = clock_time(&words);
             let time = time.map(|time| (time.seconds / 60, time.sense, time.count));
             assert_eq!(time, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn first_time_is_of_the_half_of_the_last_one() {
+        for (first, last, expected) in [
+            ("8", "10 pm", Some(20)),
+            ("11", "1 pm", Some(11)),
+            ("12", "2 pm", Some(12)),
+            ("12", "5 am", Some(0)),
+            ("8", "10 at night", Some(20)),
+            ("10", "6 at night", None),
+            ("8", "10", None),
+        ] {
+            let time = |text: &str| clock_time(&text.split(' ').collect::<Vec<_>>());
+            let before = time(first).and_then(|first| first.before(time(last)?));
+            assert_eq!(
+                before.map(|time| time.seconds / HOUR),
+                expected,
+                "{first} to {last}"
+            );
         }
     }
 }

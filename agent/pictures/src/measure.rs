@@ -59,7 +59,7 @@ impl Measured {
 /// by reference among threads.
 #[derive(Debug, Default)]
 pub struct Measurer {
-    /// By [`version`].
+    /// Results by [`version`] of the picture.
     kept: Mutex<HashMap<String, Arc<Measured>>>,
 }
 

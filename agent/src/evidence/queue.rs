@@ -178,8 +178,8 @@ impl Queue {
         Some(chain)
     }
 
-    /// Whether nothing can decide the event of `stored` first, and no second opinion about its scene
-    /// runs.
+    /// Whether nothing can decide the event of `stored` first, and no second opinion about its
+    /// scene runs.
     fn is_ready(&self, stored: &StoredChain) -> bool {
         if stored.chain.given_up().is_some() {
             return true;

@@ -278,8 +278,8 @@ impl EventSearch {
         }
     }
 
-    /// Whether an event began before the range and was seen to go on in it. Of events that stand for
-    /// comings, only beginnings count.
+    /// Whether an event began before the range and was seen to go on in it. Of events that stand
+    /// for comings, only beginnings count.
     fn went_on(&self, event: &Event, from: Timestamp) -> bool {
         let condition = event.body.rule().map_or("", |rule| &rule.condition);
         let has_length = ["appears", "stays", "count", "value"].contains(&condition);

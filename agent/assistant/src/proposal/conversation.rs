@@ -120,8 +120,7 @@ impl SessionState {
         self.handle_request(text.trim(), plain, here)
     }
 
-    /// Confirms the waiting proposal by `approval`, after comparing it with what runs as for a yes.
-    /// A proposal with another fingerprint keeps waiting.
+    /// Confirms the waiting proposal if it has this fingerprint, after the comparison of a yes.
     pub fn auto_confirm(
         &mut self,
         approval: &AutoApproval,

@@ -1,7 +1,8 @@
 //! Removes logins, passwords and keys from a user's text.
 //!
 //! - No rule, LLM, note, trace, history or reply sees them.
-//! - [`watchkeeper_config::redact::message`] decides what a secret is. Hiding twice changes nothing.
+//! - [`watchkeeper_config::redact::message`] decides what a secret is.
+//! - Hiding twice changes nothing.
 
 use std::borrow::Cow;
 

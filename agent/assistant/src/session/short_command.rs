@@ -219,10 +219,8 @@ impl Session {
         let ledger = model.map(|open| open().map(|client| client.report()));
         let cost = CostReport::new(self.deps.provider.clone(), ledger);
         self.deps.out.report(ProgressEvent::Cost(&cost));
-        if self.deps.entrypoint != Entrypoint::Remote && cost.budget.is_some() {
-            let whose =
-                "These are calls of `ask` and `chat`. Those of the agent are in GET /v1/cost.";
-            self.deps.out.report(ProgressEvent::Text(whose));
+        if matches!(self.deps.entrypoint, Entrypoint::Ask | Entrypoint::Chat) {
+            self.report_note("these are calls of ask and chat; those of the agent: GET /v1/cost");
         }
     }
 

@@ -132,7 +132,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Returns those of the new entries of a collection that it no longer has; `None` if the collection
+/// Returns those of the new entries of a collection that it no longer has. `None`: the collection
 /// has more than [`MAX_FILES`] entries, or the agent does not answer.
 async fn without_present(
     mut new: BTreeSet<EntryName>,
