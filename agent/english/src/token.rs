@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::{clock_time, one_of};
+use crate::clock_time;
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]

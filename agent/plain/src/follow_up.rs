@@ -10,13 +10,16 @@ use crate::moments;
 use crate::names;
 use crate::reader::{Reader, Slot, one_of};
 
+/// Finds the only thing of a kind that a text names.
+type Find = fn(&Reader<'_>) -> Option<Range<usize>>;
+
 /// Words and marks beside what is named that change nothing.
 const SMALL_WORDS: &str = "the|a|an|in|at|on|of|for|to|from|?|.|!|,";
 
 /// Returns the question before with what `text` names in place of its own; `None` if `text` does
 /// not go on from it.
 pub(crate) fn follow_up(question: &Reader<'_>, text: &Reader<'_>) -> Option<String> {
-    const KINDS: [fn(&Reader<'_>) -> Option<Range<usize>>; 3] = [camera, class, time];
+    const KINDS: [Find; 3] = [camera, class, time];
     let lead = text.match_at("@goes_on_from", 0)?.at.end;
     let said = text.part(lead..text.tokens.len());
     let mut kinds = KINDS.into_iter();
