@@ -402,7 +402,7 @@ fn int8_network_that_is_not_faster_is_refused_with_figures() -> anyhow::Result<(
         return Ok(());
     };
     let model = write_bright_cells(bench.folder.path(), "cells")?;
-    let done = bench.calibrate(&model, "right")?;
+    let done = bench.calibrate(&model, "slow-int8")?;
     ensure!(done.code != 0, "{}", done.summary);
     let why = done.summary["why_not"].as_str().unwrap_or_default();
     for part in [

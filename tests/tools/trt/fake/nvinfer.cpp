@@ -148,8 +148,9 @@ struct Context : fake::FExecutionContext {
       ranks.push_back(tensor.dims.nbDims);
     }
     if (back().run(net->raw, inputs.data(), dims.data(), ranks.data())) return refuse("fake: no run");
-    // A device that is made for int8.
+    // A device that is made for int8, and one that is not.
     if (is_mode("slow-float") && !net->is_int8) usleep(30'000);
+    if (is_mode("slow-int8") && net->is_int8) usleep(30'000);
     int32_t i = 0;
     for (auto &tensor : tensors) {
       if (tensor.is_input) continue;
