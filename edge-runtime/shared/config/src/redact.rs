@@ -3,8 +3,8 @@
 //! - A credential is the user information of an address, or the value of an option with a secret's
 //!   name. The option is in the query or, as some recorders want it, in the path
 //!   (`/user=admin&password=…`).
-//! - In user texts ([`message`]) also the word after `password`, `token` and the like, and keys with
-//!   a well-known prefix.
+//! - In user texts ([`message`]) also the word after `password`, `token` and the like, and keys
+//!   with a well-known prefix.
 //! - When in doubt, more is hidden: everything up to the last `@` of an address, because a password
 //!   may hold an unescaped `/`, `?` or `#`; and text before an `@` with a colon in it, because the
 //!   scheme may be missing or misspelt.
