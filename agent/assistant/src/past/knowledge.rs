@@ -315,12 +315,14 @@ impl AnswerInput<'_> {
 
 /// When each pipeline watched.
 pub(super) fn watched(report: &CoverageReport) -> BTreeMap<PipelineId, Intervals> {
-    let mut all: BTreeMap<PipelineId, Intervals> = BTreeMap::new();
+    let mut all: BTreeMap<PipelineId, Vec<(i64, i64)>> = BTreeMap::new();
     for span in &report.spans {
         let times = all.entry(span.watch.pipeline.clone()).or_default();
-        *times = times.union(&extent(span, report));
+        times.extend(extent(span, report).as_slice());
     }
-    all
+    all.into_iter()
+        .map(|(pipeline, times)| (pipeline, times.into_iter().collect()))
+        .collect()
 }
 
 /// When a span watched. One that has not ended watches until the report was made.
