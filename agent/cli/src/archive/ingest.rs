@@ -99,7 +99,11 @@ pub(super) async fn run(
     let options = options(&args);
     let sources = args.sources.iter().map(|text| read_source(text));
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
-    let shared = shared_paths(sources.iter())?;
+    // One source has each path once, so its folder is listed only where it is read.
+    let shared = match sources.as_slice() {
+        [_] => BTreeSet::new(),
+        sources => shared_paths(sources.iter())?,
+    };
     let target = Target {
         collection: &args.collection,
         name: args.name.as_deref(),
