@@ -7,7 +7,7 @@
 //! - *Black*: the cells have no contrast beyond their noise for [`BLACK_AFTER`]. They have none
 //!   over the picture (5th to 95th percentile), nor in a single lit cell, such as a lamp. Text that
 //!   a camera writes into the upper and lower [`TEXT_ROWS`] is not a lamp.
-//! - A picture in which a pipeline follows objects is not black, however dark it is.
+//! - A picture in which a pipeline follows objects does not become black, however dark it is.
 //! - *Moved*, *covered*, *blurred*, *black* beside the usual light: see [`view`](super::view).
 //!   Checked for cameras with a fixed view, while the picture is neither frozen nor flat.
 
@@ -93,6 +93,9 @@ impl BlindWatch {
 
     /// Begins with a new connection to the camera, whose usual view stays known.
     pub fn restart(&mut self) {
+        if let Some(view) = &mut self.view {
+            view.restart();
+        }
         *self = Self {
             view: self.view.take(),
             ..Self::default()
@@ -133,7 +136,9 @@ impl BlindWatch {
             Some(view) => view.unusual(),
             None => None,
         };
-        let unusual = unusual.filter(|how| *how != Blindness::Black || !has_objects);
+        // Objects that come and go in the dark end nothing: only light does.
+        let is_dark = self.blind.is_some_and(|(kind, _)| kind == Blindness::Black);
+        let unusual = unusual.filter(|how| *how != Blindness::Black || !has_objects || is_dark);
         self.unusual_since = unusual.and(self.unusual_since.or(Some(pts)));
         self.grid = grid;
         let black = self.flat_since.filter(|since| pts >= *since + BLACK_AFTER);
@@ -347,6 +352,33 @@ mod tests {
             watch.observe(pts, &picture, is_dark.then_some(pts))
         });
         assert_eq!(seen.next(), None);
+    }
+
+    #[test]
+    fn objects_in_the_dark_do_not_end_the_lack_of_light() {
+        let mut watch = BlindWatch::new(true, None);
+        let mut seen = Vec::new();
+        for half_second in 0..160 {
+            let pts = Duration::from_millis(half_second * 500);
+            let picture = match half_second {
+                60..140 => scene(3, 6, 3, half_second),
+                _ => scene(80, 60, 3, half_second),
+            };
+            let has_objects = half_second >= 100 && half_second % 20 < 5;
+            let change = watch.observe(pts, &picture, has_objects.then_some(pts));
+            seen.extend(change.map(|change| (pts.as_secs(), change)));
+        }
+        let [
+            (began, BlindChange::Blind { kind, .. }),
+            (ended, BlindChange::Seeing { .. }),
+        ] = seen[..]
+        else {
+            panic!("not one time without light: {seen:?}");
+        };
+        assert_eq!(
+            (kind, began < 35, ended >= 70),
+            (Blindness::Black, true, true)
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::capture::view::UsualView;
 /// usual one.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 
-/// Interval of writing the view of a camera, unless it became usual or unusual.
+/// Interval of writing the view of a camera.
 const WRITE_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Largest file that is read; written ones have about 20 KiB.
@@ -78,8 +78,7 @@ impl UsualViews {
     /// Writes the view of a camera, if that is due; called regularly.
     pub fn save(&self, source: &SourceId, shows: &str, view: &Arc<UsualView>) {
         let is_due = |(last, at): &(Arc<UsualView>, Instant)| {
-            !Arc::ptr_eq(last, view)
-                && (last.unusual != view.unusual || at.elapsed() >= WRITE_INTERVAL)
+            !Arc::ptr_eq(last, view) && at.elapsed() >= WRITE_INTERVAL
         };
         if !self.written.lock().get(source).is_none_or(is_due) {
             return;
@@ -133,10 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// A view that differs from others in its kind.
-    fn view(unusual: &str) -> Arc<UsualView> {
-        let empty = json!({"pattern": [0.5], "detail": [0.25]});
-        let view = json!({"usual": empty, "unusual": unusual});
+    fn view() -> Arc<UsualView> {
+        let view = json!({"usual": {"pattern": [0.5], "detail": [0.25]}});
         Arc::new(serde_json::from_value(view).unwrap())
     }
 
@@ -147,8 +144,8 @@ mod tests {
         let load = |shows: &str| UsualViews::new(state.path()).load(&gate, shows);
         assert_eq!(load("a"), None);
         let views = UsualViews::new(state.path());
-        views.save(&gate, "a", &view("covered"));
-        assert_eq!(load("a"), Some((*view("covered")).clone()));
+        views.save(&gate, "a", &view());
+        assert_eq!(load("a"), Some((*view()).clone()));
         assert_eq!(load("another address"), None);
 
         let path = state.path().join("views/gate.json");
@@ -167,19 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn change_is_written_at_once_and_other_views_later() {
+    fn view_is_written_at_once_and_then_each_ten_minutes() {
         let state = tempfile::tempdir().unwrap();
         let gate = SourceId::new("gate").unwrap();
         let views = UsualViews::new(state.path());
         let path = state.path().join("views/gate.json");
-        let is_written = |unusual: &str| {
-            views.save(&gate, "a", &view(unusual));
+        let is_written = || {
+            views.save(&gate, "a", &view());
             fs::remove_file(&path).is_ok()
         };
-        assert!(is_written("covered"));
-        assert!(!is_written("covered"), "too soon");
-        assert!(is_written("moved"));
+        assert!(is_written());
+        assert!(!is_written(), "too soon");
         views.remove(&gate);
-        assert!(is_written("moved"));
+        assert!(is_written());
     }
 }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use image::imageops::FilterType;
 use image::{DynamicImage, GrayImage, Rgb, RgbImage, imageops};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{Blindness, SourceSpec};
@@ -276,6 +277,18 @@ fn moved_covered_or_blurred_camera_is_noticed_until_repair() {
             let moved = kinds(&|picture| aside(picture, part));
             assert_eq!(moved, [Some(Blindness::Moved), None], "{clip}, 1/{part}");
         }
+        let zoomed = kinds(&|picture| {
+            let (width, height) = picture.dimensions();
+            let inner = imageops::crop_imm(
+                picture,
+                width * 6 / 112,
+                height * 6 / 112,
+                width * 100 / 112,
+                height * 100 / 112,
+            );
+            imageops::resize(&inner.to_image(), width, height, FilterType::Triangle)
+        });
+        assert_eq!(zoomed, [Some(Blindness::Moved), None], "{clip}");
         let dark = kinds(&|picture| fade(picture, 0.025, 0.0));
         assert_eq!(dark, [Some(Blindness::Black), None], "{clip}");
         let bag = |picture: &GrayImage| {
