@@ -143,9 +143,9 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
                 let end = cause.map_or("shows what it should again", |_| "reconnected");
                 format!("{} {end} after {lasted_s:.1} s", camera(event, clock))
             }
-            // The camera was replaced or unused, or the runtime ended meanwhile.
+            // The camera was lost, replaced or unused, or the runtime ended meanwhile.
             None => format!(
-                "{}: outage ended, because the camera was no longer watched",
+                "{}: nobody saw the end, because the camera was lost or no longer watched",
                 camera(event, clock)
             ),
         },
@@ -495,7 +495,10 @@ mod tests {
         let unseen =
             json!({"kind": "source_outage", "cause": "refused", "message": "connection refused"});
         let end = line(&event("end", unseen), Clock::Wall).unwrap();
-        assert!(end.ends_with("the camera was no longer watched"), "{end}");
+        assert!(
+            end.ends_with("the camera was lost or no longer watched"),
+            "{end}"
+        );
     }
 
     #[test]

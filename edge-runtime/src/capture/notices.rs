@@ -31,7 +31,8 @@ pub enum SourceNotice {
     },
     /// Frames come again.
     Back { lasted: Duration, at: Wall },
-    /// The last subscriber left, so the end of the outage cannot be observed.
+    /// The last subscriber left, or a camera whose picture shows nothing was lost. So the end of
+    /// the outage cannot be observed.
     Forgotten { at: Wall },
     /// Frames come but show nothing.
     Blind { kind: Blindness, at: Wall },

@@ -282,7 +282,11 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "cause",
-                    "`source_outage`: the cause; absent if frames arrive and do not show what they should",
+                    "`source_outage`: why no frame arrives; absent if frames arrive",
+                ),
+                (
+                    "blind",
+                    "`source_outage`: what is wrong with frames that arrive, as `blind` in the state of a source",
                 ),
                 (
                     "lasted_s",

@@ -521,6 +521,7 @@ pub(crate) fn outage(phase: Phase) -> Event {
         pipeline: None,
         body: EventBody::SourceOutage {
             cause: Some(LossCause::Refused),
+            blind: None,
             message: "the camera refused the connection".to_owned(),
             lasted_s: (phase == Phase::End).then_some(12.0),
         },

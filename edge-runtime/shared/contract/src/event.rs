@@ -14,7 +14,7 @@ pub use crate::confidence::{confidence_text, gate_text};
 use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
 use crate::model::BackendChangeResult;
 use crate::rule::{BelowGates, ClipMaterial, DecideSpec, Gates, Severity};
-use crate::source::LossCause;
+use crate::source::{Blindness, LossCause};
 use crate::time::Wall;
 
 /// Version of [`Event`] as written by this build.
@@ -104,9 +104,12 @@ pub enum EventBody {
     Rule(Box<RuleEvent>),
     /// A source delivers nothing, or nothing useful. Ends when frames come again.
     SourceOutage {
-        /// Cause; absent when frames come but show nothing.
+        /// Why no frame comes; absent when frames come.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<LossCause>,
+        /// What is wrong with frames that come; absent when none comes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blind: Option<Blindness>,
         /// One sentence, free of credentials.
         message: String,
         /// Duration in seconds; set at the end, absent if no frame came: the source was replaced,

@@ -260,8 +260,8 @@ impl Worker {
                     let mut board = self.shared.board.lock();
                     board.counters.losses += u64::from(board.lost.is_none());
                     drop(board);
-                    // From here on the loss is the outage that ends.
-                    self.closed_blind = false;
+                    // The loss is an outage of its own.
+                    self.end_blindness();
                     let at = (self.deps.wall)();
                     self.notice(SourceNotice::Lost { cause, message, at });
                 }

@@ -2,8 +2,8 @@
 //!
 //! - Sans-IO: notices go in, records come out.
 //! - Each source has at most one open outage.
-//! - Every outage ends, by the source's return or when the source is no longer watched. Only a
-//!   return gives it a duration.
+//! - Every outage ends, by the source's return or when nobody can see that. Only a return
+//!   gives it a duration.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub(crate) enum Notice {
     Blind(Blindness),
     /// Frames arrive and show something, after this time without.
     Seeing { lasted: Duration },
-    /// The source is no longer watched.
+    /// The source is no longer watched, or was lost while it was blind.
     Forgotten,
 }
 
@@ -35,8 +35,15 @@ pub(crate) enum Notice {
 struct OpenOutage {
     id: EventId,
     since: Instant,
-    cause: Option<LossCause>,
+    fault: Fault,
     message: String,
+}
+
+/// What is wrong with a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Lost(LossCause),
+    Blind(Blindness),
 }
 
 /// Why frames do not show what they should, in one sentence.
@@ -78,26 +85,26 @@ impl Outages {
         self.unwatched.remove(source);
         match notice {
             Notice::Lost { cause, message } => {
-                self.begin(now, source, Some(cause), message, new_id)
+                self.begin(now, source, Fault::Lost(cause), message, new_id)
             }
             Notice::Blind(how) => self.begin(
                 now,
                 source,
-                None,
+                Fault::Blind(how),
                 describe_blindness(how).to_owned(),
                 new_id,
             ),
             Notice::Seeing { .. } | Notice::Forgotten => {
                 let open = self.open.remove(source)?;
                 let lasted = match notice {
-                    // A camera that was blind and then lost was away for longer than its loss.
+                    // The source counts from the first such picture; merged notices from the first.
                     Notice::Seeing { lasted } => {
                         Some(lasted.max(now.saturating_duration_since(open.since)))
                     }
                     // Nobody saw the source return.
                     _ => None,
                 };
-                let body = body(open.cause, open.message, lasted);
+                let body = body(open.fault, open.message, lasted);
                 Some(BoxRecord::new(open.id, Phase::End, body))
             }
         }
@@ -138,35 +145,40 @@ impl Outages {
         &mut self,
         now: Instant,
         source: &SourceId,
-        cause: Option<LossCause>,
+        fault: Fault,
         message: String,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<BoxRecord> {
         if let Some(open) = self.open.get_mut(source) {
             // Another cause (stalled, then refused) is an update; a repeated one is not reported.
-            if open.cause == cause {
+            if open.fault == fault {
                 return None;
             }
-            open.cause = cause;
+            open.fault = fault;
             open.message.clone_from(&message);
-            let body = body(cause, message, None);
+            let body = body(fault, message, None);
             return Some(BoxRecord::new(open.id, Phase::Update, body));
         }
         let id = new_id();
         let open = OpenOutage {
             id,
             since: now,
-            cause,
+            fault,
             message: message.clone(),
         };
         self.open.insert(source.clone(), open);
-        Some(BoxRecord::new(id, Phase::New, body(cause, message, None)))
+        Some(BoxRecord::new(id, Phase::New, body(fault, message, None)))
     }
 }
 
-fn body(cause: Option<LossCause>, message: String, lasted: Option<Duration>) -> EventBody {
+fn body(fault: Fault, message: String, lasted: Option<Duration>) -> EventBody {
+    let (cause, blind) = match fault {
+        Fault::Lost(cause) => (Some(cause), None),
+        Fault::Blind(how) => (None, Some(how)),
+    };
     EventBody::SourceOutage {
         cause,
+        blind,
         message,
         lasted_s: lasted.map(round_to_ms),
     }

@@ -94,6 +94,7 @@ fn outage(message: &str) -> Event {
     let mut event = loss.events(&stamp).swap_remove(0);
     event.body = EventBody::SourceOutage {
         cause: None,
+        blind: None,
         message: message.to_owned(),
         lasted_s: None,
     };

@@ -11,7 +11,7 @@ use watchkeeper_contract::event::{
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
 use watchkeeper_contract::model::BackendChangeResult;
 use watchkeeper_contract::rule::Severity;
-use watchkeeper_contract::source::LossCause;
+use watchkeeper_contract::source::{Blindness, LossCause};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::{MAX_PAYLOAD, MAX_STORED, SCHEMA, encode};
@@ -104,6 +104,8 @@ pub struct BodyMembers<'a> {
     pub readings: &'a [Reading],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LossCause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blind: Option<Blindness>,
     /// Length of the outage or failure, at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasted_s: Option<f64>,
@@ -169,9 +171,13 @@ impl<'a> BodyMembers<'a> {
         match body {
             EventBody::Rule(rule) => members.of_rule(rule),
             EventBody::SourceOutage {
-                cause, lasted_s, ..
+                cause,
+                blind,
+                lasted_s,
+                ..
             } => Self {
                 cause: *cause,
+                blind: *blind,
                 lasted_s: *lasted_s,
                 ..members
             },

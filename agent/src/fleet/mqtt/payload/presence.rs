@@ -194,9 +194,12 @@ pub struct AlarmMessage {
     pub schema: u16,
     pub severity: Severity,
     pub text: String,
-    /// Cause of the outage where known.
+    /// Why no frame comes; absent when frames come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LossCause>,
+    /// What is wrong with frames that come; absent when none comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blind: Option<Blindness>,
     /// Id of the outage's event.
     pub event: EventId,
     /// UTC milliseconds at which the outage began.
@@ -244,7 +247,13 @@ impl AlarmMessage {
 
 /// Alarm that `event` raises (`Some`) or clears (`None`), if it is about an outage of a source.
 pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> {
-    let EventBody::SourceOutage { cause, message, .. } = &event.body else {
+    let EventBody::SourceOutage {
+        cause,
+        blind,
+        message,
+        ..
+    } = &event.body
+    else {
         return None;
     };
     let source = event.source.as_ref()?;
@@ -256,6 +265,7 @@ pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> 
             severity: event.severity,
             text: message.clone(),
             cause: *cause,
+            blind: *blind,
             event: event.id,
             ts: event.at.unix_ms,
         }),

@@ -46,7 +46,7 @@ impl Worker {
         }
     }
 
-    /// Ends a blindness whose end cannot be observed: no subscriber is left.
+    /// Ends a blindness whose end cannot be observed: the camera is lost, or no subscriber is left.
     pub(super) fn end_blindness(&mut self) {
         if std::mem::take(&mut self.closed_blind) {
             let at = (self.deps.wall)();
