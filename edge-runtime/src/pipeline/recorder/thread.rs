@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind, Phase};
-use watchkeeper_engine::workflow::Pixels;
-use watchkeeper_vision::jpeg;
+use watchkeeper_engine::workflow::{Pixels, RgbPixels};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::{draw, jpeg};
 
 use super::meter::EventMeter;
 use super::queue::{Item, MAX_BOX_EVENTS, Pictures, QueueState};
@@ -172,7 +173,10 @@ impl RecorderThread {
             (MediaKind::Annotated, annotated),
         ] {
             let Some(pixels) = pixels else { continue };
-            let rgb = pixels.rgb();
+            let rgb = match (kind, object_box(event)) {
+                (MediaKind::Annotated, Some(bbox)) => Arc::new(marked(pixels.copy(), bbox)),
+                _ => pixels.rgb(),
+            };
             match jpeg::encode_bytes(&rgb.data, rgb.width, rgb.height, SNAPSHOT_QUALITY) {
                 Ok(bytes) => match self.media.put(kind, rank, unix_ms, &bytes) {
                     Ok(media) => kept.push(media),
@@ -280,4 +284,20 @@ impl RecorderThread {
             progress.unreported.extend(pipelines);
         });
     }
+}
+
+/// The normalised bounding box of an event's object.
+fn object_box(event: &Event) -> Option<[f64; 4]> {
+    match &event.body {
+        EventBody::Rule(rule) => rule.bbox,
+        _ => None,
+    }
+}
+
+/// The picture with the object of this normalised bounding box marked.
+fn marked(mut picture: RgbPixels, [x1, y1, x2, y2]: [f64; 4]) -> RgbPixels {
+    let (width, height) = (f64::from(picture.width), f64::from(picture.height));
+    let bbox = BBox::new(x1 * width, y1 * height, x2 * width, y2 * height);
+    draw::corners(&mut draw::Canvas::on(&mut picture), &bbox);
+    picture
 }

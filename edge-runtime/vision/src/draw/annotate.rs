@@ -47,6 +47,22 @@ pub fn boxes(
     }
 }
 
+/// Marks one box among others: white corners around its outline.
+pub fn corners(canvas: &mut Canvas<'_>, bbox: &BBox) {
+    let t = stroke(canvas);
+    let gap = t * 2.0;
+    let arm = ((bbox.x2 - bbox.x1).min(bbox.y2 - bbox.y1) / 3.0).max(gap * 2.0);
+    for (color, width, alpha) in [(Color::INK, t * 2.2, 0.55), (Color::WHITE, t, 1.0)] {
+        for (x, along) in [(bbox.x1 - gap, arm), (bbox.x2 + gap, -arm)] {
+            for (y, down) in [(bbox.y1 - gap, arm), (bbox.y2 + gap, -arm)] {
+                let corner = Point::new(x, y);
+                canvas.segment(corner, Point::new(x + along, y), color, width, alpha);
+                canvas.segment(corner, Point::new(x, y + down), color, width, alpha);
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct TextBox {
     pub color: Color,
@@ -183,6 +199,19 @@ mod tests {
         };
         assert_eq!(tinted(&[(1, b), (2, b)]), tinted(&[(1, b)]));
         assert!(tinted(&[(1, b)])[(8 * 16 + 8) * 3] > 0);
+    }
+
+    #[test]
+    fn corners_lie_outside_their_box() {
+        let mut pixels = vec![0; 100 * 100 * 3];
+        let mut canvas = Canvas::new(&mut pixels, 100, 100);
+        corners(&mut canvas, &BBox::new(30.0, 30.0, 70.0, 70.0));
+        let lit = |x: usize, y: usize| pixels[(y * 100 + x) * 3] > 128;
+        assert!(lit(26, 26) && lit(35, 26) && lit(73, 73), "each corner");
+        assert!(
+            !lit(50, 26) && !lit(40, 40),
+            "not the sides, and not the object"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod text;
 pub mod trace;
 mod twins;
 
-pub use annotate::{TextBox, boxes, line, tints, traces, zone};
+pub use annotate::{TextBox, boxes, corners, line, tints, traces, zone};
 pub use canvas::Canvas;
 pub use labels::{Labels, LastSides};
 pub use palette::{Color, ColorBy};

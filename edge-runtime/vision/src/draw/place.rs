@@ -122,8 +122,8 @@ impl Space {
         places
     }
 
-    /// Places beside a line that leave it and its arrow of length `arrow` free. They are at its
-    /// middle on the outer side, on the inner side, then further along.
+    /// Places at a line that leave it and its arrow of length `arrow` free. They are beyond its ends,
+    /// then beside them on the outer and the inner side, at last beside its middle.
     pub(super) fn beside_line(&self, start: Point, end: Point, arrow: f64) -> Vec<BBox> {
         let ([w, h], [width, height]) = (self.plate, self.picture);
         let picture = BBox::new(0.0, 0.0, width, height);
@@ -142,9 +142,14 @@ impl Space {
             BBox::new(center.x - w / 2.0, center.y - h / 2.0, 0.0, 0.0)
         };
         let (outside, inside) = (-(half + self.gap), half + self.gap + arrow);
-        let spots: Vec<BBox> = [0.5, 0.3, 0.7, 0.1, 0.9]
+        // Objects cross the middle most and nothing beyond an end.
+        let beyond = ((dx.abs() * w + dy.abs() * h) / (2.0 * length) + self.gap) / length;
+        let beside = [0.1, 0.9, 0.3, 0.7, 0.5]
             .iter()
-            .flat_map(|&share| [place(share, outside), place(share, inside)])
+            .flat_map(|&share| [place(share, outside), place(share, inside)]);
+        let spots: Vec<BBox> = [place(-beyond, 0.0), place(1.0 + beyond, 0.0)]
+            .into_iter()
+            .chain(beside)
             .collect();
         let fits =
             |b: &&BBox| b.x1 >= 0.0 && b.y1 >= 0.0 && b.x1 + w <= width && b.y1 + h <= height;
