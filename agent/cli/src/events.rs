@@ -145,7 +145,7 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
             }
             // The camera was lost, replaced or unused, or the runtime ended meanwhile.
             None => format!(
-                "{}: nobody saw the end, because the camera was lost or no longer watched",
+                "{}: the outage ended unseen, because the camera was lost or is no longer watched",
                 camera(event, clock)
             ),
         },
@@ -496,7 +496,7 @@ mod tests {
             json!({"kind": "source_outage", "cause": "refused", "message": "connection refused"});
         let end = line(&event("end", unseen), Clock::Wall).unwrap();
         assert!(
-            end.ends_with("the camera was lost or no longer watched"),
+            end.ends_with("the camera was lost or is no longer watched"),
             "{end}"
         );
     }

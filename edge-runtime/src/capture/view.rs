@@ -112,10 +112,10 @@ impl ViewWatch {
         }
     }
 
-    /// Begins with a new connection to the camera: the next pictures decide how it differs.
+    /// Begins with a new connection to the camera: the next picture decides whether the last verdict
+    /// still holds.
     pub fn restart(&mut self) {
         self.now = View::default();
-        self.run = None;
         self.unusual = None;
     }
 
@@ -499,6 +499,9 @@ mod tests {
         show(&mut third, &bag, 600);
         third.restart();
         assert_eq!(show(&mut third, &street, 120), [None]);
+        show(&mut third, &bag, 600);
+        third.restart();
+        assert_eq!(show(&mut third, &bag, 1), [covered]);
         let other_grid = UsualView {
             usual: View::default(),
         };

@@ -35,7 +35,7 @@ pub fn check_region(corners: &[[f64; 2]]) -> Result<(), RegionError> {
         Err(RegionError { problem, allowed })
     };
     let (Some([x, y]), 3..=MAX_CORNERS) = (corners.first(), corners.len()) else {
-        let allowed = format!("3 to {MAX_CORNERS} corners, [[x, y], [x, y], …]");
+        let allowed = format!("3 to {MAX_CORNERS} corners of x and y each");
         return refuse("is not a region", &allowed);
     };
     if !corners.iter().flatten().all(|at| (0.0..=1.0).contains(at)) {
