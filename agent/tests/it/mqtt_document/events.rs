@@ -8,7 +8,7 @@ use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, P
 use watchkeeper_contract::event::{Decision, Event, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::model::BackendChangeResult;
-use watchkeeper_contract::source::LossCause;
+use watchkeeper_contract::source::{Blindness, LossCause};
 use watchkeeper_llm::money::Money;
 
 use super::Section;
@@ -181,6 +181,7 @@ pub(super) fn sections() -> Vec<Section> {
     // The example has all members, also those of other kinds.
     message.body = BodyMembers {
         cause: Some(LossCause::Refused),
+        blind: Some(Blindness::Frozen),
         lasted_s: Some(12.5),
         tries: Some(2),
         step: Some("detect"),

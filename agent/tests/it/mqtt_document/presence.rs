@@ -156,7 +156,7 @@ pub(super) fn sections() -> Vec<Section> {
                 severity: Severity::Warning,
                 text: "the camera refused the connection".to_owned(),
                 cause: Some(LossCause::Refused),
-                blind: None,
+                blind: Some(watchkeeper_contract::source::Blindness::Frozen),
                 event: alarm_event,
                 ts: NOW.unix_ms,
             }),

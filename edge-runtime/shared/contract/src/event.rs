@@ -112,8 +112,8 @@ pub enum EventBody {
         blind: Option<Blindness>,
         /// One sentence, free of credentials.
         message: String,
-        /// Duration in seconds; set at the end, absent if no frame came: the source was replaced,
-        /// removed or left.
+        /// Duration in seconds; set at the end, absent if nobody saw that: the source was replaced,
+        /// removed, left, or lost while its frames showed nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
