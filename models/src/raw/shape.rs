@@ -151,33 +151,13 @@ pub(super) struct RawInput {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawDecode {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) outputs: Vec<String>,
-    pub(super) strides: Option<Vec<u32>>,
-    pub(super) scales: Option<[f32; 2]>,
-    pub(super) shift: Option<f32>,
-    pub(super) reg_max: Option<u32>,
-    pub(super) cell: Option<String>,
-    pub(super) has_objectness: Option<bool>,
-    pub(super) sigmoid: Option<bool>,
-    pub(super) scores: Option<String>,
-    pub(super) coefficients: Option<u32>,
-    pub(super) keypoints: Option<RawLabels>,
-    pub(super) has_visibility: Option<bool>,
-    pub(super) characters: Option<String>,
-    pub(super) blank: Option<String>,
-    pub(super) widest: Option<u32>,
-    pub(super) bins: Option<u32>,
-    pub(super) degrees_per_bin: Option<f32>,
-    pub(super) has_features: Option<bool>,
-    pub(super) threshold: Option<f32>,
-    pub(super) deviation: Option<f32>,
-    pub(super) frames: Option<u32>,
-    pub(super) fps: Option<f32>,
-    pub(super) order: Option<String>,
+    /// Keys of its layout.
+    #[serde(flatten)]
+    pub(super) keys: toml::Table,
 }
 
 #[derive(Debug, Deserialize)]
