@@ -4,6 +4,7 @@
 //! - The operator wrote that address, so its host needs no other permission.
 //! - A rule can only name a channel; it can't change the address of messages.
 
+use serde::Deserialize;
 use url::Url;
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
@@ -30,7 +31,8 @@ pub struct ChannelConfig {
 }
 
 /// Protocol of a channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ChannelKind {
     /// The event as JSON, and its picture, as a web form.
     Webhook,

@@ -212,17 +212,12 @@ fn recordings(values: &Values<'_>) -> RecordingsConfig {
 
 fn inference(values: &Values<'_>) -> InferenceConfig {
     InferenceConfig {
-        backend: match values.text("runtime.inference.backend").as_deref() {
-            Some("rten") => Backend::Rten,
-            Some("ort") => Backend::Ort,
-            Some("trt") => Backend::Trt,
-            _ => Backend::Auto,
-        },
-        precision: match values.text("runtime.inference.precision").as_deref() {
-            Some("fp32") => Precision::Fp32,
-            Some("int8") => Precision::Int8,
-            _ => Precision::Fp16,
-        },
+        backend: values
+            .choice("runtime.inference.backend")
+            .unwrap_or(Backend::Auto),
+        precision: values
+            .choice("runtime.inference.precision")
+            .unwrap_or(Precision::Fp16),
         threads: values
             .whole("runtime.inference.threads")
             .and_then(|n| usize::try_from(n).ok()),

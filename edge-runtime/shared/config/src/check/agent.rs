@@ -3,7 +3,6 @@
 //! - A key without effect is an error, because its author expects one.
 //! - Files of secrets are read where they are used; only the password of the broker is read here.
 
-use std::collections::BTreeSet;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::config::{
     TcpApiConfig,
 };
 use crate::error::ConfigError;
-use crate::permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
+use crate::permissions::{PermissionsConfig, ToolsConfig};
 use crate::raw::{Read, parse_mode};
 use crate::sinks::SecretSource;
 
@@ -78,8 +77,7 @@ pub(super) fn mqtt(
         connect_timeout: Duration::from_secs(values.whole_or_zero("mqtt.connect_timeout_s")),
         keep_alive: Duration::from_secs(values.whole_or_zero("mqtt.keep_alive_s")),
     };
-    let named = values.text("mqtt.commands");
-    mqtt.commands = match named.and_then(|name| CommandAccess::from_name(&name)) {
+    mqtt.commands = match values.choice("mqtt.commands") {
         Some(commands) => commands,
         None if mqtt.has_login() => CommandAccess::All,
         None => CommandAccess::Off,
@@ -298,47 +296,21 @@ fn look_schedule(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S
     })
 }
 
-/// Reads the changes confirmed in advance. The words were checked with their keys; duplicates count
-/// once.
+/// Reads the changes confirmed in advance, and what tools of a language model may do.
 pub(super) fn permissions(values: &Values<'_>) -> PermissionsConfig {
-    let list = |channel: &str| {
-        let key = format!("agent.auto_approve.{channel}");
-        let items = values.found(&key).and_then(|found| found.value.as_array());
-        let mut kinds: Vec<ChangeKind> = items
-            .into_iter()
-            .flatten()
-            .filter_map(|item| ChangeKind::named(item.as_str()?))
-            .collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
-    };
+    let kinds = |channel: &str| values.choices(&format!("agent.auto_approve.{channel}"));
+    let effects = |channel: &str| values.choices(&format!("agent.tools.{channel}"));
     PermissionsConfig {
-        ask: list("ask"),
-        chat: list("chat"),
-        local: list("local"),
-        remote: list("remote"),
-        tools: tools(values),
-    }
-}
-
-/// Reads what tools of a language model may do. The words were checked with their keys; duplicates
-/// count once.
-fn tools(values: &Values<'_>) -> ToolsConfig {
-    let list = |channel: &str| {
-        let key = format!("agent.tools.{channel}");
-        let items = values.found(&key)?.value.as_array()?;
-        let effects = items
-            .iter()
-            .filter_map(|item| ToolEffect::named(item.as_str()?));
-        let effects: BTreeSet<ToolEffect> = effects.collect();
-        Some(effects.into_iter().collect())
-    };
-    ToolsConfig {
-        ask: list("ask"),
-        chat: list("chat"),
-        local: list("local"),
-        remote: list("remote"),
+        ask: kinds("ask").unwrap_or_default(),
+        chat: kinds("chat").unwrap_or_default(),
+        local: kinds("local").unwrap_or_default(),
+        remote: kinds("remote").unwrap_or_default(),
+        tools: ToolsConfig {
+            ask: effects("ask"),
+            chat: effects("chat"),
+            local: effects("local"),
+            remote: effects("remote"),
+        },
     }
 }
 

@@ -8,7 +8,6 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use url::Url;
 use watchkeeper_contract::id::ChannelId;
-use watchkeeper_contract::rule::Severity;
 
 use super::values::{Values, is_spoilt, origin};
 use crate::channels::{self, ChannelConfig, ChannelKind, MAX_CHANNELS};
@@ -123,22 +122,12 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
                 continue;
             }
         };
-        let kind = match values.text(&key("kind")).as_deref() {
-            Some("slack") => ChannelKind::Slack,
-            _ => ChannelKind::Webhook,
-        };
-        let min_severity = match values.text(&key("min_severity")).as_deref() {
-            Some("info") => Some(Severity::Info),
-            Some("warning") => Some(Severity::Warning),
-            Some("critical") => Some(Severity::Critical),
-            _ => None,
-        };
         let Some(url) = url else { continue };
         channels.push(ChannelConfig {
             id,
-            kind,
+            kind: values.choice(&key("kind")).unwrap_or(ChannelKind::Webhook),
             url,
-            min_severity,
+            min_severity: values.choice(&key("min_severity")),
             notify_end: values.switch(&key("notify_end")),
             pictures: values.switch(&key("pictures")),
         });

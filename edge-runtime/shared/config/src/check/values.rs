@@ -5,9 +5,11 @@
 //! - A relative path of the file begins at the file's folder, one of a variable or flag where the
 //!   process runs.
 
+use std::collections::BTreeSet;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{ConfigError, Origin};
@@ -39,6 +41,21 @@ impl Values<'_> {
             Some(found) => found.value.as_str().map(str::to_owned),
             None => Self::default(path).map(str::to_owned),
         }
+    }
+
+    /// Returns the variant that a key with choices names.
+    pub(super) fn choice<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
+        T::deserialize(Value::from(self.text(path)?)).ok()
+    }
+
+    /// Returns the variants that a key with a list of words names, each once and in order.
+    pub(super) fn choices<T: DeserializeOwned + Ord>(&self, path: &str) -> Option<Vec<T>> {
+        let words = self.found(path)?.value.as_array()?;
+        let named: BTreeSet<T> = words
+            .iter()
+            .filter_map(|w| T::deserialize(w.clone()).ok())
+            .collect();
+        Some(named.into_iter().collect())
     }
 
     pub(super) fn whole(&self, path: &str) -> Option<u64> {
