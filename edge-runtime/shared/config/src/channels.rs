@@ -10,7 +10,7 @@ use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 
 use crate::SecretSource;
-use crate::sinks::web_url;
+use crate::sinks::http_url;
 
 /// Most channels of one box: each follows the journal by itself.
 pub const MAX_CHANNELS: usize = 16;
@@ -46,11 +46,7 @@ pub enum ChannelKind {
 /// # Errors
 /// One phrase without the address, which is a secret.
 pub fn address(text: &str) -> Result<Url, String> {
-    let url = web_url(text).map_err(|_| "is not an address".to_owned())?;
-    if !["http", "https"].contains(&url.scheme()) || !url.has_host() {
-        return Err("is not a web address".to_owned());
-    }
-    Ok(url)
+    http_url(text).ok_or_else(|| "is not a web address".to_owned())
 }
 
 #[cfg(test)]

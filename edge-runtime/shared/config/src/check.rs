@@ -31,7 +31,7 @@ use crate::config::{
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
 use crate::loaded_file::DeclaredSections;
-use crate::raw::{Read, parse_mode};
+use crate::raw::Read;
 
 /// Folder of a user's own models below that of their data.
 const OWN_MODELS: &str = "watchkeeper/models";
@@ -99,7 +99,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         box_id: box_id.unwrap_or_else(|| name_of("box")),
         state_dir: values.path("runtime.state_dir").unwrap_or_default(),
         runtime_socket: values.path("runtime.socket").unwrap_or_default(),
-        socket_mode: socket_mode(&values),
+        socket_mode: values.mode("runtime.socket_mode"),
         inference: inference(&values),
         journal: journal(&values),
         media: media(&values),
@@ -183,11 +183,6 @@ fn declared(values: &Values<'_>) -> Option<DeclaredSections> {
         sources: names("sources"),
         pipelines: names("pipelines"),
     })
-}
-
-fn socket_mode(values: &Values<'_>) -> u32 {
-    let text = values.text("runtime.socket_mode");
-    text.and_then(|text| parse_mode(&text)).unwrap_or(0o660)
 }
 
 fn media(values: &Values<'_>) -> MediaConfig {

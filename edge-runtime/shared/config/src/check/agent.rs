@@ -12,6 +12,7 @@ use url::{Host, Url};
 use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
 use watchkeeper_contract::rule::{Schedule, end_minute, minute_of_day};
 
+use super::outside::file_or_credential;
 use super::values::{Values, without_effect};
 use crate::config::{
     AgentApiConfig, ClientCert, CommandAccess, LlmConfig, LookConfig, LookedAt, MqttConfig,
@@ -19,8 +20,8 @@ use crate::config::{
 };
 use crate::error::ConfigError;
 use crate::permissions::{PermissionsConfig, ToolsConfig};
-use crate::raw::{Read, parse_mode};
-use crate::sinks::SecretSource;
+use crate::raw::Read;
+use crate::sinks::http_url;
 
 /// Reads the broker. An unreadable password is a warning: the cameras need no broker, and the agent
 /// reads the file at every connect.
@@ -335,10 +336,7 @@ pub(super) fn api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> AgentAp
     }
     AgentApiConfig {
         socket,
-        socket_mode: values
-            .text("agent.api.socket_mode")
-            .and_then(|t| parse_mode(&t))
-            .unwrap_or(0o660),
+        socket_mode: values.mode("agent.api.socket_mode"),
         tcp: tcp_api(values, errors),
     }
 }
@@ -359,10 +357,10 @@ fn host_name(text: &str) -> Result<String, &'static str> {
 fn public_url(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Url> {
     let key = "agent.api.public_url";
     let text = values.text(key)?;
-    let url = Url::parse(&text).ok().filter(|url| {
+    let url = http_url(&text).filter(|url| {
         let is_plain = url.username().is_empty() && url.password().is_none();
         let is_base = url.query().is_none() && url.fragment().is_none();
-        matches!(url.scheme(), "https" | "http") && url.has_host() && is_plain && is_base
+        is_plain && is_base
     });
     if url.is_none() {
         let problem = "is not an address for links; write one such as https://box.example.com";
@@ -398,23 +396,8 @@ fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiC
             None
         }
     };
-    let file = values.path("agent.api.token_file");
-    let token = match (file, values.text("agent.api.token_credential")) {
-        (Some(file), None) => Some(SecretSource::File(file)),
-        (None, Some(name)) => Some(SecretSource::Credential(name)),
-        (Some(_), Some(_)) => {
-            let key = "agent.api.token_credential";
-            let problem = "agent.api.token_file is set too; keep one";
-            errors.push(values.error(key, problem));
-            None
-        }
-        (None, None) => {
-            errors.push(wrong(
-                "needs a token; set agent.api.token_file or agent.api.token_credential",
-            ));
-            None
-        }
-    };
+    let (file, credential) = ("agent.api.token_file", "agent.api.token_credential");
+    let token = file_or_credential(values, file, credential, errors);
     let mut hosts = values.texts("agent.api.hosts", errors, host_name);
     let public_url = public_url(values, errors);
     let public_host = public_url.as_ref().and_then(Url::host_str);

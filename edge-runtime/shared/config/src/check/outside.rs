@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
-use url::Url;
 use watchkeeper_contract::id::ChannelId;
 
 use super::values::{Values, is_spoilt, origin};
 use crate::channels::{self, ChannelConfig, ChannelKind, MAX_CHANNELS};
 use crate::error::ConfigError;
-use crate::sinks::{HostRule, SecretSource, SinksConfig};
+use crate::sinks::{HostRule, SecretSource, SinksConfig, http_url};
 
 /// Reads the section `[sinks]`.
 pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> SinksConfig {
@@ -24,17 +23,12 @@ pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Sinks
         if !text.ends_with('/') {
             text.push('/');
         }
-        match Url::parse(&text) {
-            Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Some(url),
-            Ok(_) | Err(_) => {
-                errors.push(
-                    values
-                        .error(key, "is not allowed")
-                        .allowed("http://… or https://…"),
-                );
-                None
-            }
+        let url = http_url(&text);
+        if url.is_none() {
+            let error = values.error(key, "is not allowed");
+            errors.push(error.allowed("http://… or https://…"));
         }
+        url
     };
     let [slack_url, twilio_url, s3_url] =
         ["sinks.slack_url", "sinks.twilio_url", "sinks.s3_url"].map(&mut url);
@@ -97,6 +91,23 @@ fn secret(
     let origin = origin(values.read, &section);
     let error = ConfigError::new(section, problem, origin);
     errors.push(error.allowed(format!("one of {}", keys.join(", "))));
+    None
+}
+
+/// Reads where a secret is, a file or a systemd credential; one of the two keys has to say it.
+pub(super) fn file_or_credential(
+    values: &Values<'_>,
+    file: &str,
+    credential: &str,
+    errors: &mut Vec<ConfigError>,
+) -> Option<SecretSource> {
+    let error = match (values.path(file), values.text(credential)) {
+        (Some(path), None) => return Some(SecretSource::File(path)),
+        (None, Some(name)) => return Some(SecretSource::Credential(name)),
+        (Some(_), Some(_)) => values.error(credential, format!("{file} is set too; keep one")),
+        (None, None) => values.error(file, format!("is missing, and {credential} too; set one")),
+    };
+    errors.push(error);
     None
 }
 

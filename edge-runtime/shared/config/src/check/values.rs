@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{ConfigError, Origin};
 use crate::keys;
-use crate::raw::{RawValue, Read};
+use crate::raw::{RawValue, Read, parse_mode};
 
 /// Values by path, the declared default if none was written.
 pub(super) struct Values<'r> {
@@ -75,6 +75,12 @@ impl Values<'_> {
     /// An error of a key, with the place where it was written.
     pub(super) fn error(&self, key: &str, problem: impl Into<String>) -> ConfigError {
         ConfigError::new(key, problem, self.origin(key))
+    }
+
+    /// Returns the permissions of a socket.
+    pub(super) fn mode(&self, path: &str) -> u32 {
+        let mode = self.text(path).and_then(|text| parse_mode(&text));
+        mode.unwrap_or(0o660)
     }
 
     pub(super) fn switch(&self, path: &str) -> bool {
