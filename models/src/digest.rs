@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::de::{Deserialize, Deserializer, Error as _};
 use sha2::{Digest, Sha256};
 
 use crate::file_stamp::FileStamp;
@@ -68,6 +69,12 @@ impl FromStr for Sha256Sum {
             *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
         }
         Ok(Self(sum))
+    }
+}
+
+impl<'de> Deserialize<'de> for Sha256Sum {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }
 

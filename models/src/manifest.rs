@@ -9,6 +9,8 @@ mod task;
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::digest::Sha256Sum;
 use crate::registry::RegistryPackage;
 
@@ -57,7 +59,8 @@ pub struct Manifest {
 }
 
 /// A file that belongs to a model besides its network, in the same folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Part {
     /// File name; never a path.
     pub file: String,
@@ -146,7 +149,8 @@ pub enum Cover {
 }
 
 /// One known file of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModelFile {
     /// Address where it is published.
     pub url: Option<String>,
@@ -159,7 +163,8 @@ pub struct ModelFile {
 }
 
 /// Licence of the weights.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Licence {
     /// Identifier of the SPDX list.
     pub spdx: String,
@@ -167,7 +172,8 @@ pub struct Licence {
     pub url: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Name of the project.
     pub project: String,
@@ -176,7 +182,8 @@ pub struct Origin {
 }
 
 /// Suppression of overlapping boxes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Nms {
     /// Intersection over union above which the weaker box is dropped, `0.0..=1.0`.
     pub iou: f32,

@@ -33,14 +33,22 @@ pub(crate) const MAX_FILE: u64 = 1 << 20;
 
 /// Reads the text of a file of at most `most` bytes.
 pub(crate) fn read_small(file: &Path, most: u64) -> io::Result<String> {
+    let bytes = read_bounded(file, most)?;
+    String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+/// Reads a file of at most `most` bytes.
+pub(crate) fn read_bounded(file: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file)?;
-    opened.take(most + 1).read_to_end(&mut bytes)?;
+    opened
+        .take(most.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let why = format!("it is larger than {most} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
-    String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    Ok(bytes)
 }
 
 /// Reads the shape of a description in TOML. `file` only names it in errors.

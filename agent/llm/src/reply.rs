@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
-use crate::conversation::{AssistantPart, AssistantTurn, ToolCall};
+use crate::conversation::{AssistantTurn, ToolCall};
 use crate::usage::Usage;
 
 /// Why a model stopped.
@@ -51,11 +51,7 @@ impl Reply {
 
     /// Returns the text of the answer, without thinking.
     pub fn text(&self) -> String {
-        let texts = self.turn.parts.iter().filter_map(|part| match part {
-            AssistantPart::Text(text) => Some(text.as_str()),
-            AssistantPart::Thinking(_) | AssistantPart::Call(_) => None,
-        });
-        texts.collect::<Vec<_>>().join("\n")
+        self.turn.text()
     }
 
     /// Returns the reply if it may be used.

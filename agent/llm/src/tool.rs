@@ -11,11 +11,12 @@ use crate::raw_json::RawJson;
 const MAX_NAME: usize = 63;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "Stored")]
 pub struct Tool {
     name: String,
     description: String,
     schema: RawJson,
+    #[serde(rename = "strict")]
     is_strict: bool,
 }
 
@@ -87,7 +88,7 @@ impl Tool {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Stored {
     name: String,
     description: String,
@@ -104,16 +105,5 @@ impl TryFrom<Stored> for Tool {
             stored.schema,
             stored.strict,
         )
-    }
-}
-
-impl From<Tool> for Stored {
-    fn from(tool: Tool) -> Self {
-        Self {
-            name: tool.name,
-            description: tool.description,
-            schema: tool.schema,
-            strict: tool.is_strict,
-        }
     }
 }

@@ -18,7 +18,7 @@ use watchkeeper_contract::workflow::{
     WorkflowRunResult,
 };
 
-use super::{Call, ClientError, EventFeed, JournalRecord, RuntimeClient};
+use super::{Call, ClientError, EventFeed, JournalRecord, RuntimeClient, feed};
 
 /// A range of time, of one source or of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl RuntimeClient {
     ///
     /// The feed reconnects automatically and ends only when it is dropped.
     pub fn follow_events(&self, after: EventSeq) -> EventFeed {
-        EventFeed::new(self.clone(), after)
+        feed::open(self.clone(), after)
     }
 
     /// Returns a snapshot or clip (`GET /v1/media/{id}`).

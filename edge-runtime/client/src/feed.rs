@@ -3,12 +3,10 @@
 //! - Records rise strictly, each at most once per feed. After a lost connection the feed continues
 //!   after its last record. A gap in the numbers is passed on: the consumer decides.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use futures_util::{Stream, StreamExt};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_outgoing::sse::{SseEvent, SseParser};
 
@@ -35,34 +33,21 @@ pub enum FeedItem {
 }
 
 /// Endless stream over the journal. Dropping a pending `next()` loses nothing.
-pub struct EventFeed {
-    items: BoxStream<'static, FeedItem>,
-}
+pub type EventFeed = BoxStream<'static, FeedItem>;
 
-impl EventFeed {
-    pub(super) fn new(client: RuntimeClient, after: EventSeq) -> Self {
-        let state = State {
-            client,
-            after,
-            backoff: Backoff::new(MIN_RETRY_DELAY, MAX_RETRY_DELAY, fastrand::u64(..)),
-            link: Link::Wait(Duration::ZERO),
-        };
-        Self {
-            items: futures_util::stream::unfold(state, |mut state| async move {
-                let item = state.advance().await;
-                Some((item, state))
-            })
-            .boxed(),
-        }
-    }
-}
-
-impl Stream for EventFeed {
-    type Item = FeedItem;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<FeedItem>> {
-        self.items.poll_next_unpin(cx)
-    }
+/// Opens a feed of the records after `after`.
+pub(super) fn open(client: RuntimeClient, after: EventSeq) -> EventFeed {
+    let state = State {
+        client,
+        after,
+        backoff: Backoff::new(MIN_RETRY_DELAY, MAX_RETRY_DELAY, fastrand::u64(..)),
+        link: Link::Wait(Duration::ZERO),
+    };
+    let items = stream::unfold(state, |mut state| async move {
+        let item = state.advance().await;
+        Some((item, state))
+    });
+    items.boxed()
 }
 
 type Frames = BoxStream<'static, Result<SseEvent, String>>;

@@ -37,6 +37,15 @@ pub(super) struct Pose {
     pub(super) stride: f64,
 }
 
+impl Pose {
+    /// An ellipse with radii in fractions of the person's height.
+    fn ellipse(&self, (x, y): (f64, f64), [rx, ry]: [f64; 2], color: Rgb) -> Shape {
+        Shape::ellipse(x, y, rx * self.height, ry * self.height, color)
+    }
+}
+
+const SHADOW: Rgb = [28, 32, 44];
+
 fn shade(color: Rgb, factor: f64) -> Rgb {
     color.map(|c| (f64::from(c) * factor).clamp(0.0, 255.0) as u8)
 }
@@ -51,19 +60,11 @@ pub(super) fn person_shadow(pose: &Pose) -> Vec<Shape> {
             (pose.x + 0.34 * h, pose.y - 0.085 * h),
             (pose.x + 0.20 * h, pose.y - 0.10 * h),
         ],
-        [28, 32, 44],
+        SHADOW,
     );
-    vec![
-        Shape::ellipse(
-            pose.x + 0.02 * h,
-            pose.y - 0.01 * h,
-            0.17 * h,
-            0.035 * h,
-            [28, 32, 44],
-        )
-        .faded(0.33),
-        lean.faded(0.20),
-    ]
+    let ground = (pose.x + 0.02 * h, pose.y - 0.01 * h);
+    let oval = pose.ellipse(ground, [0.17, 0.035], SHADOW);
+    vec![oval.faded(0.33), lean.faded(0.20)]
 }
 
 pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
@@ -85,18 +86,10 @@ pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
     }
     arm(&mut shapes, look, pose, shoulder, far, 1.0);
     let neck = (shoulder.0 + 0.012 * h * facing, shoulder.1 - 0.02 * h);
-    shapes.push(Shape::limb(
-        shoulder,
-        neck,
-        0.028 * h,
-        shade(look.skin, 0.85),
-    ));
-    head(
-        &mut shapes,
-        look,
-        pose,
-        (neck.0 + 0.012 * h * facing, y - 0.918 * h + sink),
-    );
+    let skin = shade(look.skin, 0.85);
+    shapes.push(Shape::limb(shoulder, neck, 0.028 * h, skin));
+    let face = (neck.0 + 0.012 * h * facing, y - 0.918 * h + sink);
+    head(&mut shapes, look, pose, face);
     shapes
 }
 
@@ -144,45 +137,21 @@ fn torso(
 fn backpack(shapes: &mut Vec<Shape>, color: Rgb, pose: &Pose, shoulder: (f64, f64)) {
     let (h, facing) = (pose.height, pose.facing);
     let back = pose.x - 0.085 * h * if facing == 0.0 { 0.0 } else { facing.signum() };
-    shapes.push(Shape::ellipse(
-        back,
-        shoulder.1 + 0.13 * h,
-        0.055 * h,
-        0.105 * h,
-        color,
-    ));
-    shapes.push(Shape::ellipse(
-        back,
-        shoulder.1 + 0.17 * h,
-        0.035 * h,
-        0.045 * h,
-        shade(color, 0.8),
-    ));
+    let (middle, pocket) = (shoulder.1 + 0.13 * h, shoulder.1 + 0.17 * h);
+    shapes.push(pose.ellipse((back, middle), [0.055, 0.105], color));
+    shapes.push(pose.ellipse((back, pocket), [0.035, 0.045], shade(color, 0.8)));
 }
 
 fn head(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, (x, y): (f64, f64)) {
     let (h, facing) = (pose.height, pose.facing);
-    shapes.push(Shape::ellipse(
-        x - 0.012 * h * facing,
-        y - 0.012 * h,
-        0.058 * h,
-        0.068 * h,
-        look.hair,
-    ));
-    shapes.push(Shape::ellipse(
-        x + 0.016 * h * facing,
-        y + 0.014 * h,
-        0.044 * h,
-        0.054 * h,
-        look.skin,
-    ));
-    shapes.push(Shape::ellipse(
-        x - 0.006 * h * facing,
-        y - 0.038 * h,
-        0.052 * h,
-        0.034 * h,
-        look.hair,
-    ));
+    for (along, down, size, color) in [
+        (-0.012, -0.012, [0.058, 0.068], look.hair),
+        (0.016, 0.014, [0.044, 0.054], look.skin),
+        (-0.006, -0.038, [0.052, 0.034], look.hair),
+    ] {
+        let middle = (x + along * h * facing, y + down * h);
+        shapes.push(pose.ellipse(middle, size, color));
+    }
 }
 
 fn leg(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, hip: (f64, f64), lag: f64, lit: f64) {
@@ -234,39 +203,17 @@ fn arm(
         elbow.0 + (reach * 1.6 + 0.02) * h * pose.facing,
         elbow.1 + 0.135 * h - reach.abs() * 0.35 * h,
     );
-    shapes.push(Shape::limb(
-        shoulder,
-        elbow,
-        0.033 * h,
-        shade(look.top, lit * 0.9),
-    ));
-    shapes.push(Shape::limb(
-        elbow,
-        hand,
-        0.026 * h,
-        shade(look.top, lit * 0.86),
-    ));
-    shapes.push(Shape::ellipse(
-        hand.0,
-        hand.1,
-        0.024 * h,
-        0.026 * h,
-        shade(look.skin, lit),
-    ));
+    let [upper, lower] = [0.9, 0.86].map(|dim| shade(look.top, lit * dim));
+    shapes.push(Shape::limb(shoulder, elbow, 0.033 * h, upper));
+    shapes.push(Shape::limb(elbow, hand, 0.026 * h, lower));
+    shapes.push(pose.ellipse(hand, [0.024, 0.026], shade(look.skin, lit)));
 }
 
 /// Shadow of a car on the road.
 pub(super) fn car_shadow(x: f64, y: f64, length: f64) -> Vec<Shape> {
-    vec![
-        Shape::ellipse(
-            x + 0.02 * length,
-            y - 0.005 * length,
-            0.52 * length,
-            0.045 * length,
-            [22, 24, 30],
-        )
-        .faded(0.45),
-    ]
+    let (x, y) = (x + 0.02 * length, y - 0.005 * length);
+    let oval = Shape::ellipse(x, y, 0.52 * length, 0.045 * length, [22, 24, 30]);
+    vec![oval.faded(0.45)]
 }
 
 /// Corners of a closed shape in fractions of a car's length: forward from the middle, and up from
@@ -341,17 +288,20 @@ struct Stance {
 }
 
 impl Stance {
-    fn place(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-        let Self {
-            x,
-            y,
-            length,
-            facing,
-        } = *self;
-        points
-            .iter()
-            .map(|(along, up)| (x + along * facing * length, y - up * length))
-            .collect()
+    /// A polygon with corners as in an [`Outline`].
+    fn polygon(&self, corners: &[(f64, f64)], color: Rgb) -> Shape {
+        let place = |(along, up): &(f64, f64)| {
+            let x = self.x + along * self.facing * self.length;
+            (x, self.y - up * self.length)
+        };
+        Shape::polygon(corners.iter().map(place).collect(), color)
+    }
+
+    fn rectangle(&self, [rear, front]: [f64; 2], [low, high]: [f64; 2], color: Rgb) -> Shape {
+        self.polygon(
+            &[(rear, low), (rear, high), (front, high), (front, low)],
+            color,
+        )
     }
 }
 
@@ -382,82 +332,53 @@ pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: 
 
 /// The body with its lower half in shade and a light edge under the windows.
 fn car_body(shapes: &mut Vec<Shape>, paint: Rgb, body: Outline, stance: Stance) {
-    shapes.push(Shape::polygon(stance.place(body), paint));
-    shapes.push(
-        Shape::polygon(
-            stance.place(&[
-                (-0.492, 0.065),
-                (-0.498, 0.135),
-                (0.497, 0.125),
-                (0.498, 0.065),
-            ]),
-            shade(paint, 0.62),
-        )
-        .faded(0.85),
-    );
-    shapes.push(
-        Shape::polygon(
-            stance.place(&[(-0.47, 0.208), (-0.47, 0.216), (0.40, 0.206), (0.40, 0.198)]),
-            shade(paint, 1.35),
-        )
-        .faded(0.7),
-    );
+    shapes.push(stance.polygon(body, paint));
+    let lower = [
+        (-0.492, 0.065),
+        (-0.498, 0.135),
+        (0.497, 0.125),
+        (0.498, 0.065),
+    ];
+    let lower = stance.polygon(&lower, shade(paint, 0.62));
+    shapes.push(lower.faded(0.85));
+    let edge = [(-0.47, 0.208), (-0.47, 0.216), (0.40, 0.206), (0.40, 0.198)];
+    let edge = stance.polygon(&edge, shade(paint, 1.35));
+    shapes.push(edge.faded(0.7));
 }
 
 /// A pane with a reflection in its upper part.
 fn car_window(shapes: &mut Vec<Shape>, pane: Outline, stance: Stance) {
-    shapes.push(Shape::polygon(stance.place(pane), [46, 58, 72]));
+    shapes.push(stance.polygon(pane, [46, 58, 72]));
     let top: Vec<(f64, f64)> = pane
         .iter()
         .map(|(along, up)| (*along, if *up < 0.26 { 0.29 } else { *up }))
         .collect();
-    shapes.push(Shape::polygon(stance.place(&top), [150, 178, 200]).faded(0.35));
+    shapes.push(stance.polygon(&top, [150, 178, 200]).faded(0.35));
 }
 
 /// The gap and the handle of a door.
 fn car_door(shapes: &mut Vec<Shape>, paint: Rgb, door: f64, stance: Stance) {
-    shapes.push(
-        Shape::polygon(
-            stance.place(&[
-                (door, 0.08),
-                (door, 0.235),
-                (door + 0.006, 0.235),
-                (door + 0.006, 0.08),
-            ]),
-            shade(paint, 0.5),
-        )
-        .faded(0.7),
-    );
-    shapes.push(Shape::polygon(
-        stance.place(&[
-            (door - 0.055, 0.196),
-            (door - 0.055, 0.206),
-            (door - 0.015, 0.206),
-            (door - 0.015, 0.196),
-        ]),
-        shade(paint, 0.45),
-    ));
+    let gap = stance.rectangle([door, door + 0.006], [0.08, 0.235], shade(paint, 0.5));
+    let (handle, dark) = ([door - 0.055, door - 0.015], shade(paint, 0.45));
+    shapes.push(gap.faded(0.7));
+    shapes.push(stance.rectangle(handle, [0.196, 0.206], dark));
 }
 
 fn car_lights(shapes: &mut Vec<Shape>, stance: Stance) {
-    shapes.push(Shape::polygon(
-        stance.place(&[
-            (0.44, 0.155),
-            (0.455, 0.182),
-            (0.488, 0.165),
-            (0.493, 0.148),
-        ]),
-        [255, 246, 214],
-    ));
-    shapes.push(Shape::polygon(
-        stance.place(&[
-            (-0.497, 0.155),
-            (-0.492, 0.198),
-            (-0.462, 0.200),
-            (-0.468, 0.155),
-        ]),
-        [196, 38, 34],
-    ));
+    let front = [
+        (0.44, 0.155),
+        (0.455, 0.182),
+        (0.488, 0.165),
+        (0.493, 0.148),
+    ];
+    let rear = [
+        (-0.497, 0.155),
+        (-0.492, 0.198),
+        (-0.462, 0.200),
+        (-0.468, 0.155),
+    ];
+    shapes.push(stance.polygon(&front, [255, 246, 214]));
+    shapes.push(stance.polygon(&rear, [196, 38, 34]));
 }
 
 fn wheel(shapes: &mut Vec<Shape>, paint: Rgb, along: f64, rolled: f64, stance: Stance) {
@@ -466,13 +387,8 @@ fn wheel(shapes: &mut Vec<Shape>, paint: Rgb, along: f64, rolled: f64, stance: S
         stance.y - 0.078 * stance.length,
         0.078 * stance.length,
     );
-    shapes.push(Shape::ellipse(
-        cx,
-        cy,
-        r * 1.16,
-        r * 1.12,
-        shade(paint, 0.35),
-    ));
+    let arch = shade(paint, 0.35);
+    shapes.push(Shape::ellipse(cx, cy, r * 1.16, r * 1.12, arch));
     shapes.push(Shape::ellipse(cx, cy, r, r, [26, 27, 30]));
     shapes.push(Shape::ellipse(cx, cy, r * 0.62, r * 0.62, [172, 176, 182]));
     for spoke in 0..5 {

@@ -110,7 +110,7 @@ pub(super) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), 
     })
 }
 
-pub struct ActionModel {
+pub(crate) struct ActionModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     network: SharedNetwork,

@@ -16,6 +16,7 @@ use std::str::FromStr;
 use std::thread::available_parallelism;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use watchkeeper_models::Manifest;
 
 use super::network::{LoadError, Network, Signature};
@@ -24,7 +25,10 @@ use super::rten::{self, RtenNetwork};
 use super::trt::{self, BuildProgress, TrtNetwork, TrtSettings};
 use super::warm_up::{WarmUpError, warm_up};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum BackendChoice {
     /// The first of TensorRT, ONNX Runtime and rten that can run the file. A daemon begins with
     /// rten and changes later.

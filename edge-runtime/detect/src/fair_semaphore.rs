@@ -65,7 +65,7 @@ impl Default for Claim {
 
 /// A value whose waiting streams are served by their deadlines.
 #[derive(Debug)]
-pub struct FairSemaphore<T> {
+pub(crate) struct FairSemaphore<T> {
     turns: Mutex<Turns>,
     moved: Condvar,
     /// Start of the time that the turns count in.
@@ -75,13 +75,13 @@ pub struct FairSemaphore<T> {
 
 /// A turn at the value, which ends when this is dropped.
 #[derive(Debug)]
-pub struct Permit<'a, T> {
+pub(crate) struct Permit<'a, T> {
     at: &'a FairSemaphore<T>,
     ticket: u64,
 }
 
 impl<T> FairSemaphore<T> {
-    pub fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self {
             turns: Mutex::default(),
             moved: Condvar::new(),
@@ -91,12 +91,12 @@ impl<T> FairSemaphore<T> {
     }
 
     /// The value without a turn.
-    pub fn value(&self) -> &T {
+    pub(crate) fn value(&self) -> &T {
         &self.value
     }
 
     /// Blocks until it is the turn of `claim`, in parallel to at most `lanes - 1` other streams.
-    pub fn acquire(&self, claim: &Claim, lanes: usize) -> Permit<'_, T> {
+    pub(crate) fn acquire(&self, claim: &Claim, lanes: usize) -> Permit<'_, T> {
         let mut turns = self.turns.lock();
         turns.set_lanes(lanes);
         let ticket = turns.request(claim.id, claim.claimed(), self.now());

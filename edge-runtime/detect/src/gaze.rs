@@ -20,7 +20,7 @@ use crate::error::DetectError;
 /// Bound of the faces in one frame; each costs one inference.
 const MAX_FACES: usize = 64;
 
-pub struct GazeModel {
+pub(crate) struct GazeModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     network: StreamNetwork,

@@ -1,11 +1,11 @@
 //! Detection in pictures: neural networks and the built-in motion detector.
 //!
-//! - [`pool`] opens models. Each implements [`Detector`]: [`neural`] (objects, classes),
-//!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
-//!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
+//! - `pool` opens models. Each implements [`Detector`]: [`neural`] (objects, classes),
+//!   `whole_image` (embeddings, segments, depth, anomalies), `read` (text), `gaze`,
+//!   `prompted` (masks of prompts), `actions`, [`motion`].
 //! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`];
 //!   [`availability`] lists them), in a [`precision`]; [`calibration`] makes int8. Its back end may
-//!   [`change`] while it runs. Streams share it through a [`fair_semaphore`].
+//!   [`change`] while it runs. Streams share it through a `fair_semaphore`.
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
@@ -13,7 +13,7 @@
 //!   falling score.
 //! - No tensor type leaves this crate.
 
-pub mod actions;
+mod actions;
 pub mod availability;
 pub mod backend;
 mod backend_in_use;
@@ -24,8 +24,8 @@ pub mod decode;
 mod detection;
 mod detector;
 mod error;
-pub mod fair_semaphore;
-pub mod gaze;
+mod fair_semaphore;
+mod gaze;
 pub mod letterbox;
 pub mod motion;
 pub mod network;
@@ -33,16 +33,16 @@ pub mod neural;
 pub mod night_gain;
 pub mod nms;
 #[cfg(feature = "ort")]
-pub mod ort;
+mod ort;
 mod ort_library;
 #[cfg(feature = "ort")]
 mod ort_providers;
 mod picture_network;
-pub mod pool;
+mod pool;
 pub mod precision;
 pub mod preprocess;
-pub mod prompted;
-pub mod read;
+mod prompted;
+mod read;
 pub mod rten;
 mod scale;
 mod stream_network;
@@ -51,9 +51,9 @@ pub(crate) mod testing;
 mod text;
 pub mod tiles;
 pub mod trt;
-pub mod turns;
+mod turns;
 mod warm_up;
-pub mod whole_image;
+mod whole_image;
 mod workers;
 
 pub use backend::BackendChoice;

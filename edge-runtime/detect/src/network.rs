@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::{Input, Layout};
 
@@ -50,6 +51,38 @@ impl<'a> Feed<'a> {
     pub const fn whole(shape: &'a [usize], data: &'a [i32]) -> Self {
         let numbers = Numbers::Whole(data);
         Self { shape, numbers }
+    }
+}
+
+/// A [`Feed`] that owns its values.
+#[derive(Debug)]
+pub(crate) struct OwnedFeed {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) numbers: OwnedNumbers,
+}
+
+#[derive(Debug)]
+pub(crate) enum OwnedNumbers {
+    Floats(Vec<f32>),
+    Whole(Vec<i32>),
+}
+
+impl OwnedFeed {
+    pub(crate) fn copy(feed: &Feed<'_>) -> Self {
+        Self {
+            shape: feed.shape.to_vec(),
+            numbers: match feed.numbers {
+                Numbers::Floats(data) => OwnedNumbers::Floats(data.to_vec()),
+                Numbers::Whole(data) => OwnedNumbers::Whole(data.to_vec()),
+            },
+        }
+    }
+
+    pub(crate) fn lend(&self) -> Feed<'_> {
+        match &self.numbers {
+            OwnedNumbers::Floats(data) => Feed::floats(&self.shape, data),
+            OwnedNumbers::Whole(data) => Feed::whole(&self.shape, data),
+        }
     }
 }
 
@@ -107,7 +140,7 @@ pub trait Network: Send + Sync {
 }
 
 /// An input that a file must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     /// Its name; `None` matches the first input that fits.
     pub name: Option<String>,

@@ -28,10 +28,10 @@ use super::ort_library::{LIBRARY_VARIABLE, OrtSettings, find_library, system_fol
 use super::ort_providers::{CPU, Provider};
 use super::workers::Workers;
 
-pub const NAME: &str = "ort";
+pub(crate) const NAME: &str = "ort";
 
 #[derive(Debug)]
-pub struct OrtNetwork {
+pub(crate) struct OrtNetwork {
     session: Mutex<MeteredSession>,
     threads: usize,
     /// For a parallel run; absent if one lane is wanted.
@@ -81,7 +81,7 @@ impl OrtNetwork {
     /// # Errors
     /// [`LoadError`]: the library is missing, the file is not a network, or does not match the
     /// manifest.
-    pub fn load(
+    pub(crate) fn load(
         path: &Path,
         signature: &Signature<'_>,
         threads: usize,

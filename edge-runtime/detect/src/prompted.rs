@@ -192,7 +192,7 @@ pub(super) fn warm_up(
 }
 
 /// A promptable segmentation model.
-pub struct PromptedSegmenter {
+pub(crate) struct PromptedSegmenter {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     encoder: StreamNetwork,

@@ -28,12 +28,12 @@ use crate::detector::{Detector, DetectorInfo};
 use crate::error::DetectError;
 
 /// Bound of the lines read in one picture, the most probable first; each costs one inference.
-pub const MAX_LINES: usize = 256;
+pub(crate) const MAX_LINES: usize = 256;
 /// Widths are rounded up to this many pixels, because the back end makes a new plan for each width.
 const STEP: u32 = 32;
 
 /// A text recognition model.
-pub struct TextReader {
+pub(crate) struct TextReader {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     network: SharedNetwork,

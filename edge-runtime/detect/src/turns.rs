@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 /// Silence after which a stream has no share.
-pub const ACTIVE_FOR: Duration = Duration::from_secs(2);
+pub(crate) const ACTIVE_FOR: Duration = Duration::from_secs(2);
 
 /// Silence after which a stream is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
@@ -33,11 +33,11 @@ const MAX_PERIOD: Duration = Duration::from_secs(10);
 
 /// Rate that a stream asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ClaimedRate {
+pub(crate) struct ClaimedRate {
     /// Turns a second.
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// Relative share if not all streams can have the rate that they want; over 0.
-    pub weight: f64,
+    pub(crate) weight: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ struct Waiting {
 
 /// The turns at one network.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub(crate) struct Turns {
     streams: Vec<Stream>,
     waiting: Vec<Waiting>,
     next_ticket: u64,
@@ -75,12 +75,12 @@ pub struct Turns {
 
 impl Turns {
     /// Sets how many requests are served at a time, from the next request or end of a turn on.
-    pub fn set_lanes(&mut self, lanes: usize) {
+    pub(crate) fn set_lanes(&mut self, lanes: usize) {
         self.lanes = lanes;
     }
 
     /// Enters a request of `stream` and returns its ticket.
-    pub fn request(&mut self, stream: u64, claimed: ClaimedRate, now: Duration) -> u64 {
+    pub(crate) fn request(&mut self, stream: u64, claimed: ClaimedRate, now: Duration) -> u64 {
         let place = self.place(stream, claimed, now);
         self.divide_when_due(now);
         let deadline = self.streams.get_mut(place).map_or(now, |stream| {
@@ -100,12 +100,12 @@ impl Turns {
 
     /// Whether it is the turn of this ticket.
     #[must_use]
-    pub fn is_served(&self, ticket: u64) -> bool {
+    pub(crate) fn is_served(&self, ticket: u64) -> bool {
         self.serving.iter().any(|(served, ..)| *served == ticket)
     }
 
     /// Ends the turn of a request.
-    pub fn end(&mut self, ticket: u64, now: Duration) {
+    pub(crate) fn end(&mut self, ticket: u64, now: Duration) {
         let Some(place) = self.serving.iter().position(|(of, ..)| *of == ticket) else {
             return;
         };
@@ -119,14 +119,9 @@ impl Turns {
     }
 
     /// Number of the served and waiting requests.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.serving.len()
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     fn serve_next(&mut self, now: Duration) {

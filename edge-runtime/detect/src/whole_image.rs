@@ -24,7 +24,7 @@ use crate::error::DetectError;
 const BACKGROUND: &str = "background";
 
 /// A model of whole pictures.
-pub struct WholeImageModel {
+pub(crate) struct WholeImageModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     network: StreamNetwork,

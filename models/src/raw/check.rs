@@ -5,9 +5,7 @@
 use std::sync::Arc;
 
 use crate::labels;
-use crate::manifest::{
-    Decode, DecodeKind, Fit, FrameOrder, Input, Layout, Licence, Manifest, Nms, Origin, Task,
-};
+use crate::manifest::{Decode, DecodeKind, Fit, FrameOrder, Input, Layout, Manifest, Task};
 
 use super::decode::check_decode;
 use super::error::{DisplayOrAbsent, FieldErrors};
@@ -15,7 +13,7 @@ use super::input::check_input;
 use super::names::{check_labels, is_name, is_plain};
 use super::packages::check_packages;
 use super::parts::{UNIT, check_files, check_lines, check_masks, check_text};
-use super::shape::{RawLabels, RawLicence, RawManifest, RawNms, RawOrigin};
+use super::shape::{RawLabels, RawManifest};
 
 /// Largest run of frames in pixels of the input: 64 frames of 512 by 512, whose tensor takes 200
 /// MB.
@@ -31,7 +29,7 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
     );
     let tasks = Task::ALL.map(|task| (task.name(), task));
     let task = errors.choose("task", &raw.task, &tasks);
-    let files = check_files(raw.file, errors);
+    check_files(&raw.file, errors);
     let packages = check_packages(raw.package, errors);
     let input = check_input("input", &raw.input, errors);
     let decode = check_decode(raw.decode, errors);
@@ -56,22 +54,20 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
     if let (Some(input), Some(decode)) = (&input, &decode) {
         check_frames(input, decode, errors);
     }
-    let nms = raw.nms.map(|nms| check_nms(&nms, errors));
+    if let Some(iou) = raw.nms.map(|nms| nms.iou) {
+        errors.require((0.0..=1.0).contains(&iou), "nms.iou", iou, UNIT);
+    }
     Some(Manifest {
         name: raw.name,
         task: task?,
         summary: raw.summary,
-        files,
+        files: raw.file,
         packages,
-        licence: raw
-            .licence
-            .map(|RawLicence { spdx, url }| Licence { spdx, url }),
-        origin: raw
-            .origin
-            .map(|RawOrigin { project, url }| Origin { project, url }),
+        licence: raw.licence,
+        origin: raw.origin,
         input: input?,
         decode: decode?,
-        nms,
+        nms: raw.nms,
         confidence,
         labels: labels?,
         watch: raw.watch,
@@ -81,14 +77,6 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
         masks,
         faces: raw.faces,
     })
-}
-
-fn check_nms(raw: &RawNms, errors: &mut FieldErrors) -> Nms {
-    errors.require((0.0..=1.0).contains(&raw.iou), "nms.iou", raw.iou, UNIT);
-    Nms {
-        iou: raw.iou,
-        class_agnostic: raw.class_agnostic,
-    }
 }
 
 /// Checks that the classes to watch are the model's.

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::error::{FieldErrors, ManifestError};
 use super::packages::{check_package, check_path};
-use super::parts::check_sum;
 use super::read_toml;
 use super::shape::RawPackage;
 use crate::registry::library::{LibraryBuild, LibraryManifest, Notice, ONNX_RUNTIME, file_name};
@@ -29,14 +28,7 @@ struct RawLibrary {
 struct RawBuild {
     package: RawPackage,
     #[serde(default)]
-    notice: Vec<RawNotice>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawNotice {
-    member: String,
-    sha256: String,
+    notice: Vec<Notice>,
 }
 
 impl LibraryManifest {
@@ -73,23 +65,11 @@ fn check_build(at: &str, raw: RawBuild, errors: &mut FieldErrors) -> Option<Libr
         let allowed = format!("a file named {LIBRARY}, with or without its version");
         errors.require(is_library(&package.member), &key, &package.member, allowed);
     }
-    let notices = raw
-        .notice
-        .into_iter()
-        .enumerate()
-        .filter_map(|(i, notice)| {
-            let key = |field: &str| format!("{at}.notice[{i}].{field}");
-            check_path(
-                &key("member"),
-                &notice.member,
-                "a file in the archive",
-                errors,
-            );
-            let sha256 = check_sum(&key("sha256"), &notice.sha256, errors)?;
-            let member = notice.member;
-            Some(Notice { member, sha256 })
-        });
-    let notices = notices.collect();
+    for (i, Notice { member, .. }) in raw.notice.iter().enumerate() {
+        let key = format!("{at}.notice[{i}].member");
+        check_path(&key, member, "a file in the archive", errors);
+    }
+    let notices = raw.notice;
     package.map(|package| LibraryBuild { package, notices })
 }
 

@@ -7,7 +7,7 @@ use crate::registry::{
 };
 
 use super::error::FieldErrors;
-use super::parts::{check_sum, check_url};
+use super::parts::check_url;
 use super::shape::RawPackage;
 
 /// Longest path in an archive: what a header of a tar holds.
@@ -36,7 +36,6 @@ pub(super) fn check_package(
         "a package below `registry`",
         errors,
     );
-    let sha256 = check_sum(&key("sha256"), &raw.sha256, errors);
     errors.require(
         (1..=MAX_ARCHIVE).contains(&raw.bytes),
         &key("bytes"),
@@ -49,7 +48,6 @@ pub(super) fn check_package(
         &[("tgz", ArchiveFormat::Tgz), ("wheel", ArchiveFormat::Wheel)],
     );
     check_path(&key("member"), &raw.member, "a file in the archive", errors);
-    let member_sha256 = check_sum(&key("member_sha256"), &raw.member_sha256, errors);
     let convert = errors.choose(
         &key("convert"),
         raw.convert.as_deref().unwrap_or("none"),
@@ -73,11 +71,11 @@ pub(super) fn check_package(
             .map(|range| check_range(&key("range"), range, errors)),
         registry: raw.registry,
         path: raw.path,
-        sha256: sha256?,
+        sha256: raw.sha256,
         bytes: raw.bytes,
         format: format?,
         member: raw.member,
-        member_sha256: member_sha256?,
+        member_sha256: raw.member_sha256,
         convert: convert?,
     })
 }

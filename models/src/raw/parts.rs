@@ -1,11 +1,10 @@
 //! Checks the files of a model: its network, and the networks and vocabularies beside it.
 
-use crate::digest::Sha256Sum;
 use crate::manifest::{Cover, Fill, LineNetwork, MaskNetwork, ModelFile, Part, Task, TextNetwork};
 
 use super::error::{DisplayOrAbsent, FieldErrors};
 use super::input::{MAX_SIDE, check_input};
-use super::shape::{RawFile, RawLines, RawMasks, RawPart, RawText};
+use super::shape::{RawLines, RawMasks, RawText};
 
 /// Endings of the models folder's own files.
 const OWN_ENDINGS: [&str; 6] = [".toml", ".sha256", ".part", ".etag", ".adding", ".tmp"];
@@ -60,7 +59,7 @@ pub(super) fn check_text(
     Some(TextNetwork {
         part: check_part(
             "text",
-            RawPart {
+            Part {
                 file: raw.file,
                 sha256: raw.sha256,
                 bytes: raw.bytes,
@@ -77,7 +76,7 @@ pub(super) fn check_text(
     })
 }
 
-fn check_vocabulary(raw: RawPart, errors: &mut FieldErrors) -> Part {
+fn check_vocabulary(raw: Part, errors: &mut FieldErrors) -> Part {
     if raw.sha256.is_none() {
         errors.push(
             "text.vocabulary.sha256",
@@ -128,7 +127,7 @@ pub(super) fn check_lines(
     Some(LineNetwork {
         part: check_part(
             "lines",
-            RawPart {
+            Part {
                 file: raw.file,
                 sha256: raw.sha256,
                 bytes: raw.bytes,
@@ -184,7 +183,7 @@ pub(super) fn check_masks(
     Some(MaskNetwork {
         part: check_part(
             "masks",
-            RawPart {
+            Part {
                 file: raw.file,
                 sha256: raw.sha256,
                 bytes: raw.bytes,
@@ -197,38 +196,24 @@ pub(super) fn check_masks(
     })
 }
 
-pub(super) fn check_files(raw: Vec<RawFile>, errors: &mut FieldErrors) -> Vec<ModelFile> {
-    let mut files = Vec::with_capacity(raw.len());
-    for (i, file) in raw.into_iter().enumerate() {
-        let key = |field: &str| format!("file[{i}].{field}");
-        let sha256 = file.sha256.as_deref();
-        let sha256 = sha256.and_then(|text| check_sum(&key("sha256"), text, errors));
-        if let Some(text) = &file.url {
-            check_url(&key("url"), text, errors);
+pub(super) fn check_files(files: &[ModelFile], errors: &mut FieldErrors) {
+    for (i, file) in files.iter().enumerate() {
+        let key = format!("file[{i}].url");
+        match &file.url {
+            Some(text) => check_url(&key, text, errors),
+            None if file.sha256.is_none() => {
+                let absent = DisplayOrAbsent(None::<&str>);
+                errors.push(key, absent, "a url, a sha256 or both");
+            }
+            None => {}
         }
-        if file.url.is_none() && sha256.is_none() {
-            let absent = DisplayOrAbsent(None::<&str>);
-            errors.push(key("url"), absent, "a url, a sha256 or both");
-        }
-        files.push(ModelFile {
-            url: file.url,
-            sha256,
-            bytes: file.bytes,
-            note: file.note,
-        });
     }
-    files
 }
 
-/// Reads a file beside the network's. Its name is never a path, so a manifest reaches nothing
+/// Checks a file beside the network's. Its name is never a path, so a manifest reaches nothing
 /// outside its folder.
-fn check_part(key: &str, raw: RawPart, errors: &mut FieldErrors) -> Part {
-    let RawPart {
-        file,
-        sha256,
-        bytes,
-        url,
-    } = raw;
+fn check_part(key: &str, part: Part, errors: &mut FieldErrors) -> Part {
+    let file = &part.file;
     let good = (1..=128).contains(&file.len())
         && !file.starts_with('.')
         && file
@@ -237,35 +222,23 @@ fn check_part(key: &str, raw: RawPart, errors: &mut FieldErrors) -> Part {
     errors.require(
         good,
         &format!("{key}.file"),
-        &file,
+        file,
         "the name of a file in the same folder: 1 to 128 of letters, digits, `-`, `_` and `.`",
     );
     let lower = file.to_ascii_lowercase();
     errors.require(
         !OWN_ENDINGS.iter().any(|ending| lower.ends_with(ending)),
         &format!("{key}.file"),
-        &file,
+        file,
         format!(
             "a name that does not end in {}, which the folder's own files have",
             OWN_ENDINGS.join(", ")
         ),
     );
-    let sha256 = sha256.and_then(|text| check_sum(&format!("{key}.sha256"), &text, errors));
-    if let Some(url) = &url {
+    if let Some(url) = &part.url {
         check_url(&format!("{key}.url"), url, errors);
     }
-    Part {
-        file,
-        sha256,
-        bytes,
-        url,
-    }
-}
-
-pub(super) fn check_sum(key: &str, text: &str, errors: &mut FieldErrors) -> Option<Sha256Sum> {
-    let sum = text.parse().ok();
-    errors.require(sum.is_some(), key, text, "64 hexadecimal digits");
-    sum
+    part
 }
 
 pub(super) fn check_url(key: &str, text: &str, errors: &mut FieldErrors) {

@@ -4,6 +4,9 @@
 
 use serde::Deserialize;
 
+use crate::digest::Sha256Sum;
+use crate::manifest::{Licence, ModelFile, Nms, Origin, Part};
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawManifest {
@@ -16,15 +19,15 @@ pub(super) struct RawManifest {
     pub(super) watch: Vec<String>,
     #[serde(default)]
     pub(super) stands_for: Vec<String>,
-    pub(super) licence: Option<RawLicence>,
-    pub(super) origin: Option<RawOrigin>,
+    pub(super) licence: Option<Licence>,
+    pub(super) origin: Option<Origin>,
     #[serde(default)]
-    pub(super) file: Vec<RawFile>,
+    pub(super) file: Vec<ModelFile>,
     #[serde(default)]
     pub(super) package: Vec<RawPackage>,
     pub(super) input: RawInput,
     pub(super) decode: RawDecode,
-    pub(super) nms: Option<RawNms>,
+    pub(super) nms: Option<Nms>,
     pub(super) text: Option<RawText>,
     pub(super) lines: Option<RawLines>,
     pub(super) masks: Option<RawMasks>,
@@ -33,18 +36,9 @@ pub(super) struct RawManifest {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawPart {
-    pub(super) file: String,
-    pub(super) sha256: Option<String>,
-    pub(super) bytes: Option<u64>,
-    pub(super) url: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawText {
     pub(super) file: String,
-    pub(super) sha256: Option<String>,
+    pub(super) sha256: Option<Sha256Sum>,
     pub(super) bytes: Option<u64>,
     pub(super) url: Option<String>,
     #[serde(default)]
@@ -52,7 +46,7 @@ pub(super) struct RawText {
     pub(super) output: Option<String>,
     pub(super) context: u32,
     pub(super) fill: Option<String>,
-    pub(super) vocabulary: RawPart,
+    pub(super) vocabulary: Part,
     pub(super) tokens: Option<u16>,
 }
 
@@ -60,7 +54,7 @@ pub(super) struct RawText {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawLines {
     pub(super) file: String,
-    pub(super) sha256: Option<String>,
+    pub(super) sha256: Option<Sha256Sum>,
     pub(super) bytes: Option<u64>,
     pub(super) url: Option<String>,
     pub(super) output: Option<String>,
@@ -75,7 +69,7 @@ pub(super) struct RawLines {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawMasks {
     pub(super) file: String,
-    pub(super) sha256: Option<String>,
+    pub(super) sha256: Option<Sha256Sum>,
     pub(super) bytes: Option<u64>,
     pub(super) url: Option<String>,
     #[serde(default)]
@@ -95,38 +89,15 @@ pub(super) enum RawLabels {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawLicence {
-    pub(super) spdx: String,
-    pub(super) url: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawOrigin {
-    pub(super) project: String,
-    pub(super) url: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawFile {
-    pub(super) url: Option<String>,
-    pub(super) sha256: Option<String>,
-    pub(super) bytes: Option<u64>,
-    pub(super) note: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawPackage {
     pub(super) registry: String,
     pub(super) path: String,
-    pub(super) sha256: String,
+    pub(super) sha256: Sha256Sum,
     pub(super) bytes: u64,
     pub(super) format: String,
     pub(super) member: String,
     pub(super) range: Option<[u64; 2]>,
-    pub(super) member_sha256: String,
+    pub(super) member_sha256: Sha256Sum,
     pub(super) convert: Option<String>,
     pub(super) features: Option<usize>,
 }
@@ -151,40 +122,13 @@ pub(super) struct RawInput {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawDecode {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) outputs: Vec<String>,
-    pub(super) strides: Option<Vec<u32>>,
-    pub(super) scales: Option<[f32; 2]>,
-    pub(super) shift: Option<f32>,
-    pub(super) reg_max: Option<u32>,
-    pub(super) cell: Option<String>,
-    pub(super) has_objectness: Option<bool>,
-    pub(super) sigmoid: Option<bool>,
-    pub(super) scores: Option<String>,
-    pub(super) coefficients: Option<u32>,
-    pub(super) keypoints: Option<RawLabels>,
-    pub(super) has_visibility: Option<bool>,
-    pub(super) characters: Option<String>,
-    pub(super) blank: Option<String>,
-    pub(super) widest: Option<u32>,
-    pub(super) bins: Option<u32>,
-    pub(super) degrees_per_bin: Option<f32>,
-    pub(super) has_features: Option<bool>,
-    pub(super) threshold: Option<f32>,
-    pub(super) deviation: Option<f32>,
-    pub(super) frames: Option<u32>,
-    pub(super) fps: Option<f32>,
-    pub(super) order: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawNms {
-    pub(super) iou: f32,
-    pub(super) class_agnostic: bool,
+    /// Keys of its layout.
+    #[serde(flatten)]
+    pub(super) keys: toml::Table,
 }
 
 fn one() -> f32 {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::package::RegistryPackage;
 use crate::digest::Sha256Sum;
 
@@ -28,7 +30,8 @@ pub struct LibraryBuild {
 }
 
 /// A text about the licence in the package.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Notice {
     pub(crate) member: String,
     pub(crate) sha256: Sha256Sum,

@@ -15,7 +15,7 @@ use crate::raw;
 use crate::replace::{Leftover, replace, temporary};
 
 use super::error::ZooError;
-use super::resolved::{Resolved, beside, check_sum, recorded_sum, unreadable};
+use super::resolved::{Resolved, beside, recorded_sum, sum_of, sum_of_part, unreadable};
 use super::{BUILTIN, MOTION, Zoo, manifests_in, read_text};
 
 /// Checks that a file is the network that a manifest, given as TOML, describes; the error is one
@@ -121,9 +121,7 @@ impl Zoo {
                         path: target,
                     });
                 }
-                let (found, _) =
-                    digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
-                check_sum(manifest, part, &target, found)?;
+                sum_of_part(manifest, part, &target)?;
                 continue;
             };
             self.may_replace(manifest, part, &target)?;
@@ -174,8 +172,7 @@ impl Zoo {
         if !target.exists() {
             return Ok(());
         }
-        let (found, _) = digest::of_file(target).map_err(|source| unreadable(target, source))?;
-        if part.sha256 == Some(found) {
+        if part.sha256 == Some(sum_of(target)?) {
             return Ok(());
         }
         let others = self.entries.values().filter(|m| m.name != manifest.name);
@@ -321,7 +318,7 @@ impl Zoo {
 
     /// Returns the name of a file with the layout of `like`.
     fn name_for(&self, path: &Path, like: &Manifest) -> Result<String, ZooError> {
-        let (sum, _) = digest::of_file(path).map_err(|source| unreadable(path, source))?;
+        let sum = sum_of(path)?;
         if like.known_file(sum).is_some() {
             return Ok(like.name.clone());
         }
@@ -372,18 +369,14 @@ fn add_part(manifest: &Manifest, part: &Part, network: &Path, dir: &Path) -> Res
     if !from.is_file() {
         let name = manifest.name.clone();
         return if is_here {
-            let (sum, _) =
-                digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
-            check_sum(manifest, part, &target, sum)
+            sum_of_part(manifest, part, &target).map(drop)
         } else {
             Err(ZooError::PartAbsent { name, path: from })
         };
     }
-    let (sum, _) = digest::of_file(&from).map_err(|source| unreadable(&from, source))?;
-    check_sum(manifest, part, &from, sum)?;
+    let sum = sum_of_part(manifest, part, &from)?;
     if is_here {
-        let (there, _) = digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
-        return if there == sum {
+        return if sum_of(&target)? == sum {
             Ok(())
         } else {
             Err(ZooError::PartTaken {

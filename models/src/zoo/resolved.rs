@@ -1,13 +1,13 @@
 //! A model with its files: where they are, and whether they are the right ones.
 
-use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::digest::{self, Sha256Sum};
 use crate::download;
 use crate::manifest::{Manifest, Part, Task};
+use crate::raw::read_bounded;
 
 use super::error::ZooError;
 
@@ -51,20 +51,8 @@ impl Resolved {
     /// [`ZooError`]: it can't be read, is larger than `most` bytes, or has another checksum.
     pub fn read_part(&self, part: &Part, most: u64) -> Result<Vec<u8>, ZooError> {
         let path = self.part(part);
-        let mut bytes = Vec::new();
-        fs::File::open(&path)
-            .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
-            .map_err(|source| unreadable(&path, source))?;
-        if bytes.len() as u64 > most {
-            let why = io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("it is larger than {most} bytes"),
-            );
-            return Err(unreadable(&path, why));
-        }
-        let mut hasher = digest::Hasher::default();
-        hasher.update(&bytes);
-        check_sum(&self.manifest, part, &path, hasher.finish())?;
+        let bytes = read_bounded(&path, most).map_err(|source| unreadable(&path, source))?;
+        check_sum(&self.manifest, part, &path, Sha256Sum::of(&bytes))?;
         Ok(bytes)
     }
 }
@@ -92,8 +80,25 @@ pub(super) fn whole(resolved: Resolved) -> Result<Resolved, ZooError> {
     }
 }
 
-/// Refuses a file of a model whose checksum is not that of the manifest.
-pub(super) fn check_sum(
+/// Returns the checksum of a file.
+pub(super) fn sum_of(path: &Path) -> Result<Sha256Sum, ZooError> {
+    match digest::of_file(path) {
+        Ok((sum, _)) => Ok(sum),
+        Err(source) => Err(unreadable(path, source)),
+    }
+}
+
+/// Returns the checksum of a file of a model; refuses another one than that of the manifest.
+pub(super) fn sum_of_part(
+    manifest: &Manifest,
+    part: &Part,
+    path: &Path,
+) -> Result<Sha256Sum, ZooError> {
+    let sum = sum_of(path)?;
+    check_sum(manifest, part, path, sum).map(|()| sum)
+}
+
+fn check_sum(
     manifest: &Manifest,
     part: &Part,
     path: &Path,

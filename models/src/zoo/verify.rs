@@ -6,7 +6,7 @@ use crate::digest::{self, Sha256Sum};
 
 use super::Zoo;
 use super::error::ZooError;
-use super::resolved::{Resolved, check_sum, recorded_sum, unreadable};
+use super::resolved::{Resolved, recorded_sum, sum_of_part, unreadable};
 
 /// Result of comparing a file with its manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +80,7 @@ impl Zoo {
 fn verify_parts(resolved: &Resolved) -> Result<(), ZooError> {
     for part in resolved.manifest.parts() {
         let path = resolved.part(part);
-        let (found, _) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
-        check_sum(&resolved.manifest, part, &path, found)?;
+        let found = sum_of_part(&resolved.manifest, part, &path)?;
         if let Some(expected) = recorded_sum(&path)?.filter(|sum| *sum != found) {
             return Err(ZooError::Changed {
                 name: resolved.manifest.name.clone(),

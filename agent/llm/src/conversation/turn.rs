@@ -24,6 +24,15 @@ pub struct AssistantTurn {
 }
 
 impl AssistantTurn {
+    /// Returns the texts, one a line, without thoughts.
+    pub(crate) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            AssistantPart::Text(text) => Some(text.as_str()),
+            AssistantPart::Thinking(_) | AssistantPart::Call(_) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             AssistantPart::Call(call) => Some(call),

@@ -114,7 +114,7 @@ fn transcript(conversation: &Conversation) -> Result<String, EncodeError> {
     for turn in turns {
         let (speaker, parts) = match turn {
             Turn::User(parts) => ("User", user_text(parts)?),
-            Turn::Assistant(turn) => ("Assistant", assistant_text(turn)),
+            Turn::Assistant(turn) => ("Assistant", turn.text()),
             Turn::Results(_) => return Err(EncodeError::TextOnly("tools")),
         };
         if turns.len() == 1 {
@@ -139,33 +139,12 @@ fn user_text(parts: &[UserPart]) -> Result<String, EncodeError> {
     Ok(texts?.join("\n"))
 }
 
-fn assistant_text(turn: &AssistantTurn) -> String {
-    let texts = turn.parts.iter().filter_map(|part| match part {
-        AssistantPart::Text(text) => Some(text.as_str()),
-        AssistantPart::Thinking(_) | AssistantPart::Call(_) => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
 /// Decodes what the program printed about a run with `model`.
 pub(crate) fn decode(model: &Model, printed: &[u8]) -> ProgramAnswer {
-    let read = serde_json::from_slice::<Printed>(printed);
-    let read = read.map_err(|e| AttemptError::new(AttemptErrorKind::Malformed, e.to_string()));
-    let printed = match read {
+    let printed = match serde_json::from_slice::<Printed>(printed) {
         Ok(printed) if printed.kind == "result" => printed,
-        Ok(other) => {
-            return failed(
-                AttemptErrorKind::Malformed,
-                format!("type {:?}", other.kind),
-            );
-        }
-        Err(error) => {
-            return ProgramAnswer {
-                result: Err(error),
-                usage: Usage::default(),
-                cost: None,
-            };
-        }
+        Ok(other) => return malformed(format!("type {:?}", other.kind)),
+        Err(error) => return malformed(error.to_string()),
     };
     let usage = Usage {
         input: printed.usage.input_tokens,
@@ -231,9 +210,9 @@ fn error_kind(text: &str) -> AttemptErrorKind {
     }
 }
 
-fn failed(kind: AttemptErrorKind, message: String) -> ProgramAnswer {
+fn malformed(message: String) -> ProgramAnswer {
     ProgramAnswer {
-        result: Err(AttemptError::new(kind, message)),
+        result: Err(AttemptError::new(AttemptErrorKind::Malformed, message)),
         usage: Usage::default(),
         cost: None,
     }

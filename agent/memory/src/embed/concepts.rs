@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use crate::search::terms::stem;
 
 /// Concepts by the stems of their words; a word may belong to several.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Concepts {
+#[derive(Debug, Clone)]
+pub(super) struct Concepts {
     by_stem: BTreeMap<String, Vec<String>>,
 }
 
 impl Concepts {
     /// Returns the built-in English table about people, vehicles, places and events at a site.
-    pub(crate) fn of_a_site() -> Self {
+    pub(super) fn of_a_site() -> Self {
         Self::parse(include_str!("concepts.txt"))
     }
 
     /// Parses a table of lines `name: word word …`; `#` begins a comment, other lines are ignored.
-    pub fn parse(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut by_stem: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in text.lines() {
             let line = line.split_once('#').map_or(line, |(before, _)| before);

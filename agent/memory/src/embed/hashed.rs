@@ -35,15 +35,10 @@ pub struct HashedEmbedder {
     concepts: Concepts,
 }
 
-impl HashedEmbedder {
-    pub const fn new(concepts: Concepts) -> Self {
-        Self { concepts }
-    }
-}
-
 impl Default for HashedEmbedder {
     fn default() -> Self {
-        Self::new(Concepts::of_a_site())
+        let concepts = Concepts::of_a_site();
+        Self { concepts }
     }
 }
 

@@ -5,7 +5,7 @@
 mod concepts;
 mod hashed;
 
-pub use concepts::Concepts;
+use concepts::Concepts;
 pub use hashed::HashedEmbedder;
 
 /// A text without a vector, with the reason.

@@ -1,6 +1,6 @@
 //! Golden frames: the inputs of one run of the serving network, and its outputs.
 
-use crate::network::{Feed, Numbers, Tensor};
+use crate::network::{Feed, Numbers, OwnedFeed, Tensor};
 
 /// Most bytes of one golden frame. A picture of 1280 x 1280 and the outputs of a YOLOv8 network on
 /// it take 34 MB.
@@ -11,18 +11,6 @@ pub(super) const MAX_BYTES: usize = 128 << 20;
 pub(crate) struct GoldenFrame {
     inputs: Vec<OwnedFeed>,
     outputs: Vec<OwnedTensor>,
-}
-
-#[derive(Debug)]
-struct OwnedFeed {
-    shape: Vec<usize>,
-    numbers: OwnedNumbers,
-}
-
-#[derive(Debug)]
-enum OwnedNumbers {
-    Floats(Vec<f32>),
-    Whole(Vec<i32>),
 }
 
 #[derive(Debug)]
@@ -47,33 +35,19 @@ impl GoldenFrame {
         if bytes > MAX_BYTES {
             return Err(bytes);
         }
-        let inputs = inputs.iter().map(|feed| OwnedFeed {
-            shape: feed.shape.to_vec(),
-            numbers: match feed.numbers {
-                Numbers::Floats(data) => OwnedNumbers::Floats(data.to_vec()),
-                Numbers::Whole(data) => OwnedNumbers::Whole(data.to_vec()),
-            },
-        });
         let outputs = outputs.iter().map(|output| OwnedTensor {
             name: output.name.to_owned(),
             shape: output.shape.to_vec(),
             data: output.data.to_vec(),
         });
         Ok(Self {
-            inputs: inputs.collect(),
+            inputs: inputs.iter().map(OwnedFeed::copy).collect(),
             outputs: outputs.collect(),
         })
     }
 
     pub(crate) fn feeds(&self) -> Vec<Feed<'_>> {
-        let feeds = self.inputs.iter().map(|input| Feed {
-            shape: &input.shape,
-            numbers: match &input.numbers {
-                OwnedNumbers::Floats(data) => Numbers::Floats(data),
-                OwnedNumbers::Whole(data) => Numbers::Whole(data),
-            },
-        });
-        feeds.collect()
+        self.inputs.iter().map(OwnedFeed::lend).collect()
     }
 
     pub(crate) fn outputs(&self) -> Vec<Tensor<'_>> {

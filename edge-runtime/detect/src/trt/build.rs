@@ -17,14 +17,12 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_models::Sha256Sum;
 use watchkeeper_models::model_check::{self, limits};
 use watchkeeper_models::onnx::half;
-use watchkeeper_trt::{
-    Answers, BuildOptions, Failure, Level, Message, Product, Shim, Status, TensorInfo,
-};
+use watchkeeper_trt::{Answers, BuildOptions, Level, Message, Product, Shim, Status, TensorInfo};
 
 use super::cache::EngineCache;
-use super::engine::{NAME, OpenFailure, RunFailure, TrialInput, TrtNetwork, fixed_shapes};
+use super::engine::{EngineFailure, NAME, TrtNetwork, fixed_shapes};
 use super::log;
-use crate::network::{Feed, LoadError, Signature, Wanted, one_line};
+use crate::network::{Feed, LoadError, OwnedFeed, Signature, Wanted, one_line};
 use crate::precision::Precision;
 
 /// Name of the subcommand of `watchkeeper-runtime`.
@@ -77,8 +75,7 @@ pub struct Order {
     network: String,
     precision: Precision,
     manifest: String,
-    /// Name and axes of each wanted input.
-    inputs: Vec<(Option<String>, Vec<Option<usize>>)>,
+    inputs: Vec<Wanted>,
     outputs: Vec<String>,
     engine_dir: PathBuf,
     key: String,
@@ -111,15 +108,19 @@ impl Refusal {
         Self { reason, message }
     }
 
-    fn from_failure(failure: &Failure) -> Self {
-        let reason = match failure.status {
-            Status::Unavailable | Status::Device => Reason::Unavailable,
-            Status::Model | Status::Argument | Status::Engine => Reason::File,
-            Status::Cancelled | Status::Memory | Status::Exception | Status::Unknown(_) => {
-                Reason::Box
-            }
+    fn from_failure(failure: EngineFailure) -> Self {
+        let reason = match &failure {
+            EngineFailure::Mismatch(_) => Reason::Mismatch,
+            EngineFailure::Values(_) => Reason::File,
+            EngineFailure::Trt(failure) => match failure.status {
+                Status::Unavailable | Status::Device => Reason::Unavailable,
+                Status::Model | Status::Argument | Status::Engine => Reason::File,
+                Status::Cancelled | Status::Memory | Status::Exception | Status::Unknown(_) => {
+                    Reason::Box
+                }
+            },
         };
-        Self::new(reason, &failure.message)
+        Self::new(reason, failure.into_message())
     }
 
     /// Whether each further build of the same engine would fail too.
@@ -172,14 +173,13 @@ impl Order {
         engine_dir: &Path,
         key: &str,
     ) -> Self {
-        let inputs = signature.inputs.iter();
         Self {
             library: library.to_owned(),
             model: model.to_owned(),
             network: network.to_string(),
             precision,
             manifest: signature.manifest.to_owned(),
-            inputs: inputs.map(|w| (w.name.clone(), w.axes.clone())).collect(),
+            inputs: signature.inputs.clone(),
             outputs: signature.outputs.to_vec(),
             engine_dir: engine_dir.to_owned(),
             key: key.to_owned(),
@@ -187,13 +187,9 @@ impl Order {
     }
 
     fn signature(&self) -> Signature<'_> {
-        let wanted = |(name, axes): &(Option<String>, Vec<Option<usize>>)| Wanted {
-            name: name.clone(),
-            axes: axes.clone(),
-        };
         Signature {
             manifest: &self.manifest,
-            inputs: self.inputs.iter().map(wanted).collect(),
+            inputs: self.inputs.clone(),
             outputs: &self.outputs,
         }
     }
@@ -230,7 +226,7 @@ impl Order {
         }
         let onnx = self.convert(onnx)?;
         let shim = Shim::open(&self.library, print_message);
-        let shim = shim.map_err(|e| Refusal::from_failure(&e))?;
+        let shim = shim.map_err(|e| Refusal::from_failure(e.into()))?;
         let cache = EngineCache::new(&self.engine_dir);
         let timings = cache.timings();
         let options = BuildOptions {
@@ -249,8 +245,10 @@ impl Order {
         if let Some(mismatch) = answers.mismatch {
             return Err(Refusal::new(Reason::Mismatch, mismatch));
         }
-        built.map_err(|e| Refusal::from_failure(&e))?;
-        run_once(shim, &answers.engine, &answers.signature)?;
+        let ran = built
+            .map_err(EngineFailure::Trt)
+            .and_then(|()| run_once(shim, &answers.engine, &answers.signature));
+        ran.map_err(Refusal::from_failure)?;
         if !answers.timings.is_empty() {
             // It only saves time.
             cache.write_timings(&answers.timings).ok();
@@ -260,20 +258,15 @@ impl Order {
 }
 
 /// Opens an engine and runs it on grey pictures and zeros.
-fn run_once(shim: &'static Shim, engine: &[u8], signature: &Signature<'_>) -> Result<(), Refusal> {
-    let mut network =
-        TrtNetwork::open(shim, engine, signature).map_err(|failure| match failure {
-            OpenFailure::Trt(failure) => Refusal::from_failure(&failure),
-            OpenFailure::Mismatch(why) => Refusal::new(Reason::Mismatch, why),
-        })?;
+fn run_once(
+    shim: &'static Shim,
+    engine: &[u8],
+    signature: &Signature<'_>,
+) -> Result<(), EngineFailure> {
+    let mut network = TrtNetwork::open(shim, engine, signature)?;
     let inputs = network.trial_inputs();
-    let feeds: Vec<Feed<'_>> = inputs.iter().map(TrialInput::feed).collect();
-    network
-        .run(&feeds, &mut |_| {})
-        .map_err(|failure| match failure {
-            RunFailure::Trt(failure) => Refusal::from_failure(&failure),
-            RunFailure::Values(why) => Refusal::new(Reason::File, why),
-        })
+    let feeds: Vec<Feed<'_>> = inputs.iter().map(OwnedFeed::lend).collect();
+    network.run(&feeds, &mut |_| {})
 }
 
 /// The child's side of a build.
@@ -467,6 +460,8 @@ fn ended_silently(status: Option<ExitStatus>) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_trt::Failure;
+
     use super::*;
     use crate::testing::program;
 
@@ -516,7 +511,7 @@ mod tests {
     fn exception_is_tried_again_and_a_refused_file_is_not() {
         for (status, is_final) in [(Status::Model, true), (Status::Exception, false)] {
             let message = "Resource temporarily unavailable".to_owned();
-            let refusal = Refusal::from_failure(&Failure { status, message });
+            let refusal = Refusal::from_failure(Failure { status, message }.into());
             assert_eq!(refusal.is_final(), is_final, "{status:?}");
         }
     }

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use watchkeeper_trt::{Engine, Failure, Shim, TensorInfo, Values};
 
 use crate::network::{
-    Feed, FileInput, LoadError, Network, Numbers, Signature, Tensor, pick_inputs, pick_outputs,
+    Feed, FileInput, LoadError, Network, Numbers, OwnedFeed, OwnedNumbers, Signature, Tensor,
+    pick_inputs, pick_outputs,
 };
 
 /// Name of the back end.
@@ -36,25 +37,25 @@ impl TrtNetwork {
         shim: &'static Shim,
         engine: &[u8],
         signature: &Signature<'_>,
-    ) -> Result<Self, OpenFailure> {
+    ) -> Result<Self, EngineFailure> {
         let mut engine = Engine::open(shim, engine, signature.manifest)?;
         let is_input = |info: &&(usize, TensorInfo)| info.1.is_input;
         let all: Vec<_> = engine.tensors().iter().cloned().enumerate().collect();
         let there: Vec<_> = all.iter().filter(is_input).collect();
         let infos: Vec<_> = there.iter().map(|(_, info)| info.clone()).collect();
-        let shapes = fixed_shapes(&infos, signature).map_err(OpenFailure::Mismatch)?;
+        let shapes = fixed_shapes(&infos, signature).map_err(EngineFailure::Mismatch)?;
         for ((index, _), shape) in there.iter().zip(&shapes) {
             engine.set_shape(*index, shape)?;
         }
         engine.allocate()?;
-        let order =
-            pick_inputs(&signature.inputs, &file_inputs(&infos)).map_err(OpenFailure::Mismatch)?;
+        let order = pick_inputs(&signature.inputs, &file_inputs(&infos))
+            .map_err(EngineFailure::Mismatch)?;
         let inputs = order.iter().filter_map(|i| {
             let (index, _) = there.get(*i)?;
             Some((*index, shapes.get(*i)?.clone()))
         });
         let inputs = inputs.collect();
-        let outputs = outputs(engine.tensors(), signature).map_err(OpenFailure::Mismatch)?;
+        let outputs = outputs(engine.tensors(), signature).map_err(EngineFailure::Mismatch)?;
         Ok(Self {
             engine,
             inputs,
@@ -63,18 +64,15 @@ impl TrtNetwork {
     }
 
     /// Grey pictures and zeros, of the shapes of the inputs.
-    pub(super) fn trial_inputs(&self) -> Vec<TrialInput> {
+    pub(super) fn trial_inputs(&self) -> Vec<OwnedFeed> {
         let inputs = self.inputs.iter().map(|(index, shape)| {
             let count = shape.iter().product();
-            let (floats, whole) = match self.engine.values(*index) {
-                Some(Values::Floats(_)) => (vec![0.5; count], Vec::new()),
-                _ => (Vec::new(), vec![0; count]),
+            let numbers = match self.engine.values(*index) {
+                Some(Values::Floats(_)) => OwnedNumbers::Floats(vec![0.5; count]),
+                _ => OwnedNumbers::Whole(vec![0; count]),
             };
-            TrialInput {
-                shape: shape.clone(),
-                floats,
-                whole,
-            }
+            let shape = shape.clone();
+            OwnedFeed { shape, numbers }
         });
         inputs.collect()
     }
@@ -84,29 +82,30 @@ impl TrtNetwork {
         &mut self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
-    ) -> Result<(), RunFailure> {
+    ) -> Result<(), EngineFailure> {
         for ((index, shape), feed) in self.inputs.iter().zip(inputs) {
             if feed.shape != shape {
-                return Err(RunFailure::Values(format!(
+                return Err(EngineFailure::Values(format!(
                     "an input is {:?}, the engine was built for {shape:?}",
                     feed.shape
                 )));
             }
             let values = self.engine.values_mut(*index);
             let values = values.ok_or_else(|| "the engine has no such input".to_owned());
-            feed_values(values.map_err(RunFailure::Values)?, feed).map_err(RunFailure::Values)?;
+            feed_values(values.map_err(EngineFailure::Values)?, feed)
+                .map_err(EngineFailure::Values)?;
         }
-        self.engine.run().map_err(RunFailure::Trt)?;
+        self.engine.run()?;
         let mut tensors = Vec::with_capacity(self.outputs.len());
         for Output { index, name, shape } in &self.outputs {
             let Some(Values::Floats(data)) = self.engine.values(*index) else {
-                return Err(RunFailure::Values(format!(
+                return Err(EngineFailure::Values(format!(
                     "output `{name}` is not float32"
                 )));
             };
             // No early end: so the compiler uses vectors.
             if !data.iter().fold(true, |all, value| all & value.is_finite()) {
-                return Err(RunFailure::Values(format!(
+                return Err(EngineFailure::Values(format!(
                     "output `{name}` has values that are not finite; set \
                      runtime.inference.precision = \"fp32\", or another \
                      runtime.inference.backend"
@@ -119,59 +118,44 @@ impl TrtNetwork {
     }
 }
 
-/// Why an engine did not run.
+/// Why an engine is not opened, or did not run.
 #[derive(Debug)]
-pub(super) enum RunFailure {
+pub(super) enum EngineFailure {
     Trt(Failure),
+    /// The engine does not match the signature.
+    Mismatch(String),
     /// Its inputs or outputs are wrong.
     Values(String),
 }
 
-/// An input of the run that tries an engine.
-pub(super) struct TrialInput {
-    shape: Vec<usize>,
-    floats: Vec<f32>,
-    whole: Vec<i32>,
-}
-
-impl TrialInput {
-    pub(super) fn feed(&self) -> Feed<'_> {
-        let numbers = match self.whole.is_empty() {
-            true => Numbers::Floats(&self.floats),
-            false => Numbers::Whole(&self.whole),
-        };
-        let shape = &self.shape;
-        Feed { shape, numbers }
-    }
-}
-
-/// Why an engine is not opened.
-#[derive(Debug)]
-pub(super) enum OpenFailure {
-    Trt(Failure),
-    Mismatch(String),
-}
-
-impl From<Failure> for OpenFailure {
+impl From<Failure> for EngineFailure {
     fn from(failure: Failure) -> Self {
         Self::Trt(failure)
     }
 }
 
-impl OpenFailure {
+impl EngineFailure {
     pub(super) fn into_load(self, path: &Path, signature: &Signature<'_>) -> LoadError {
         let path = path.to_owned();
         match self {
-            Self::Trt(failure) => LoadError::Run {
-                path,
-                backend: NAME,
-                message: failure.message,
-            },
             Self::Mismatch(message) => LoadError::Mismatch {
                 path,
                 manifest: signature.manifest.to_owned(),
                 message,
             },
+            other => LoadError::Run {
+                path,
+                backend: NAME,
+                message: other.into_message(),
+            },
+        }
+    }
+
+    pub(super) fn into_message(self) -> String {
+        match self {
+            Self::Trt(Failure { message, .. })
+            | Self::Mismatch(message)
+            | Self::Values(message) => message,
         }
     }
 }
@@ -259,12 +243,10 @@ impl Network for Mutex<TrtNetwork> {
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
-        self.lock()
+        let mut network = self.lock();
+        network
             .run(inputs, read)
-            .map_err(|failure| match failure {
-                RunFailure::Trt(failure) => failure.message,
-                RunFailure::Values(why) => why,
-            })
+            .map_err(EngineFailure::into_message)
     }
 }
 

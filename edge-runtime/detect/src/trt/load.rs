@@ -11,7 +11,7 @@ use watchkeeper_trt::{Failure, Shim, Status};
 
 use super::build::{self, BuildProgress};
 use super::cache::{EngineCache, Subject};
-use super::engine::{NAME, OpenFailure, TrtNetwork};
+use super::engine::{EngineFailure, NAME, TrtNetwork};
 use super::log;
 use super::probe;
 use super::settings::TrtSettings;
@@ -47,7 +47,7 @@ impl TrtNetwork {
                 None => place.build(signature, settings, progress)?,
             };
             match Self::open(shim, &engine, signature) {
-                Err(OpenFailure::Trt(failure)) if failure.status == Status::Engine => {
+                Err(EngineFailure::Trt(failure)) if failure.status == Status::Engine => {
                     place.cache.remove(&place.key, &failure.message);
                 }
                 Err(failure) => return Err(failure.into_load(path, signature)),

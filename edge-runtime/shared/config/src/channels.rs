@@ -4,12 +4,13 @@
 //! - The operator wrote that address, so its host needs no other permission.
 //! - A rule can only name a channel; it can't change the address of messages.
 
+use serde::Deserialize;
 use url::Url;
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 
 use crate::SecretSource;
-use crate::sinks::web_url;
+use crate::sinks::http_url;
 
 /// Most channels of one box: each follows the journal by itself.
 pub const MAX_CHANNELS: usize = 16;
@@ -30,7 +31,8 @@ pub struct ChannelConfig {
 }
 
 /// Protocol of a channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ChannelKind {
     /// The event as JSON, and its picture, as a web form.
     Webhook,
@@ -44,11 +46,7 @@ pub enum ChannelKind {
 /// # Errors
 /// One phrase without the address, which is a secret.
 pub fn address(text: &str) -> Result<Url, String> {
-    let url = web_url(text).map_err(|_| "is not an address".to_owned())?;
-    if !["http", "https"].contains(&url.scheme()) || !url.has_host() {
-        return Err("is not a web address".to_owned());
-    }
-    Ok(url)
+    http_url(text).ok_or_else(|| "is not a web address".to_owned())
 }
 
 #[cfg(test)]

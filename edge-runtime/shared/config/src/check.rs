@@ -31,7 +31,7 @@ use crate::config::{
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
 use crate::loaded_file::DeclaredSections;
-use crate::raw::{Read, parse_mode};
+use crate::raw::Read;
 
 /// Folder of a user's own models below that of their data.
 const OWN_MODELS: &str = "watchkeeper/models";
@@ -99,7 +99,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         box_id: box_id.unwrap_or_else(|| name_of("box")),
         state_dir: values.path("runtime.state_dir").unwrap_or_default(),
         runtime_socket: values.path("runtime.socket").unwrap_or_default(),
-        socket_mode: socket_mode(&values),
+        socket_mode: values.mode("runtime.socket_mode"),
         inference: inference(&values),
         journal: journal(&values),
         media: media(&values),
@@ -185,11 +185,6 @@ fn declared(values: &Values<'_>) -> Option<DeclaredSections> {
     })
 }
 
-fn socket_mode(values: &Values<'_>) -> u32 {
-    let text = values.text("runtime.socket_mode");
-    text.and_then(|text| parse_mode(&text)).unwrap_or(0o660)
-}
-
 fn media(values: &Values<'_>) -> MediaConfig {
     MediaConfig {
         max_bytes: values.whole_or_zero("runtime.media_bytes"),
@@ -212,17 +207,12 @@ fn recordings(values: &Values<'_>) -> RecordingsConfig {
 
 fn inference(values: &Values<'_>) -> InferenceConfig {
     InferenceConfig {
-        backend: match values.text("runtime.inference.backend").as_deref() {
-            Some("rten") => Backend::Rten,
-            Some("ort") => Backend::Ort,
-            Some("trt") => Backend::Trt,
-            _ => Backend::Auto,
-        },
-        precision: match values.text("runtime.inference.precision").as_deref() {
-            Some("fp32") => Precision::Fp32,
-            Some("int8") => Precision::Int8,
-            _ => Precision::Fp16,
-        },
+        backend: values
+            .choice("runtime.inference.backend")
+            .unwrap_or(Backend::Auto),
+        precision: values
+            .choice("runtime.inference.precision")
+            .unwrap_or(Precision::Fp16),
         threads: values
             .whole("runtime.inference.threads")
             .and_then(|n| usize::try_from(n).ok()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::privacy::PrivacyMask;
@@ -148,7 +148,8 @@ pub struct InferenceConfig {
     pub engine_dir: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Backend {
     /// `trt` or `ort` when its library loads, else `rten`.
     Auto,
@@ -161,7 +162,8 @@ pub enum Backend {
 }
 
 /// The precision in which networks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Precision {
     /// Precision of the file.
     Fp32,
@@ -249,7 +251,7 @@ impl MqttConfig {
 }
 
 /// Commands that the box accepts from its broker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandAccess {
     Off,
@@ -261,15 +263,6 @@ pub enum CommandAccess {
 impl CommandAccess {
     /// Every value in the configuration.
     pub const NAMES: &[&str] = &["off", "read", "all"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "off" => Some(Self::Off),
-            "read" => Some(Self::Read),
-            "all" => Some(Self::All),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Display for CommandAccess {

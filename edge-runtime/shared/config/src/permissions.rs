@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// A pipeline pauses.
     Pause,
@@ -42,12 +43,6 @@ impl ChangeKind {
             Self::Stop => "stop",
         }
     }
-
-    /// Finds a kind by its name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
 }
 
 /// Effect of a tool of a language model.
@@ -78,12 +73,6 @@ impl ToolEffect {
             Self::Propose => "propose",
             Self::ProposeLoss => "propose_loss",
         }
-    }
-
-    /// Finds an effect by its name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|effect| effect.name() == name)
     }
 }
 
@@ -148,16 +137,16 @@ mod tests {
         let names: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names, ChangeKind::NAMES);
         for kind in ChangeKind::ALL {
-            assert_eq!(ChangeKind::named(kind.name()), Some(kind));
+            let read: ChangeKind = serde_json::from_value(kind.name().into()).expect("a kind");
+            assert_eq!(read, kind);
         }
-        assert_eq!(ChangeKind::named("all"), None);
+        assert!(serde_json::from_str::<ChangeKind>("\"all\"").is_err());
+        assert!(serde_json::from_str::<ToolEffect>("\"act\"").is_err());
         let names: Vec<&str> = ToolEffect::ALL.iter().map(|effect| effect.name()).collect();
         assert_eq!(names, ToolEffect::NAMES);
         for effect in ToolEffect::ALL {
-            assert_eq!(ToolEffect::named(effect.name()), Some(effect));
             let json = serde_json::to_value(effect).expect("a word");
             assert_eq!(json, effect.name());
         }
-        assert_eq!(ToolEffect::named("act"), None);
     }
 }

@@ -313,6 +313,12 @@ pub fn web_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|error| format!("the request's url is invalid: {error}"))
 }
 
+/// Parses an address of HTTP or HTTPS.
+pub(crate) fn http_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok();
+    url.filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
 /// Returns the message about a secret that the configuration does not have.
 #[must_use]
 pub fn no_secret(name: &str) -> String {

@@ -211,7 +211,12 @@ fn agent_api_over_tcp_needs_loopback_and_token() {
     );
     assert_eq!(tcp.hosts, ["box.example.com"]);
     for (listen, keys, key, part) in [
-        ("127.0.0.1:8088", "", "listen", "needs a token"),
+        (
+            "127.0.0.1:8088",
+            "",
+            "token_file",
+            "token_credential too; set one",
+        ),
         ("0.0.0.0:8088", token, "listen", "a proxy with TLS"),
         ("8088", token, "listen", "127.0.0.1:PORT"),
         ("", token, "token_file", "agent.api.listen is missing"),

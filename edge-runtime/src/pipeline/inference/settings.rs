@@ -20,8 +20,7 @@ const PROVIDERS: &str = "libonnxruntime_providers_";
 /// Settings of inference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelSettings {
-    /// Name of a [`BackendChoice`].
-    backend: String,
+    backend: BackendChoice,
     /// Whether `auto` serves with the back end that loads fastest, and changes it later.
     #[serde(default)]
     at_once: bool,
@@ -44,14 +43,13 @@ pub struct ModelSettings {
 impl ModelSettings {
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        let backend = match config.inference.backend {
-            Backend::Auto => "auto",
-            Backend::Rten => "rten",
-            Backend::Ort => "ort",
-            Backend::Trt => "trt",
-        };
         Self {
-            backend: backend.to_owned(),
+            backend: match config.inference.backend {
+                Backend::Auto => BackendChoice::Auto,
+                Backend::Rten => BackendChoice::Rten,
+                Backend::Ort => BackendChoice::Ort,
+                Backend::Trt => BackendChoice::Trt,
+            },
             at_once: false,
             threads: config.inference.threads,
             models_dirs: config.models.folders(),
@@ -78,10 +76,7 @@ impl ModelSettings {
     /// # Errors
     /// One sentence.
     pub fn from_json(text: &str) -> Result<Self, String> {
-        let settings: Self = serde_json::from_str(text).map_err(|e| format!("--settings: {e}"))?;
-        let backend = settings.backend.parse::<BackendChoice>();
-        backend.map_err(|e| format!("--settings: {e}"))?;
-        Ok(settings)
+        serde_json::from_str(text).map_err(|e| format!("--settings: {e}"))
     }
 
     /// Writes the settings for a child process.
@@ -117,7 +112,7 @@ impl ModelSettings {
     /// Replaces the back end.
     #[must_use]
     pub(crate) fn with_backend(mut self, backend: BackendChoice) -> Self {
-        backend.name().clone_into(&mut self.backend);
+        self.backend = backend;
         self.at_once = false;
         self
     }
@@ -133,9 +128,8 @@ impl ModelSettings {
         format!("{:?}{how}{calibrated}", self.backend())
     }
 
-    /// The back end; its name was checked.
     pub(super) fn backend(&self) -> BackendChoice {
-        match self.backend.parse().unwrap_or_default() {
+        match self.backend {
             BackendChoice::Trt if self.is_check => BackendChoice::Auto,
             backend => backend,
         }
@@ -230,7 +224,7 @@ mod tests {
     #[test]
     fn settings_are_the_same_after_the_way_to_a_child() {
         let settings = ModelSettings {
-            backend: "rten".to_owned(),
+            backend: BackendChoice::Rten,
             at_once: false,
             threads: Some(3),
             models_dirs: vec!["/a b".into(), "/c".into()],
@@ -251,7 +245,7 @@ mod tests {
 
     fn settings(threads: Option<usize>, folder: PathBuf) -> ModelSettings {
         ModelSettings {
-            backend: "rten".to_owned(),
+            backend: BackendChoice::Rten,
             at_once: false,
             threads,
             models_dirs: vec![folder],
@@ -283,7 +277,7 @@ mod tests {
         std::fs::write(library("lib"), "library")?;
         let stamp_in = |folder: &str| {
             let mut settings = settings(None, "/m".into());
-            settings.backend = "ort".to_owned();
+            settings.backend = BackendChoice::Ort;
             settings.ort_library = Some(library(folder));
             settings.library_stamp()
         };

@@ -3,7 +3,6 @@
 //! - A key without effect is an error, because its author expects one.
 //! - Files of secrets are read where they are used; only the password of the broker is read here.
 
-use std::collections::BTreeSet;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,15 +12,16 @@ use url::{Host, Url};
 use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
 use watchkeeper_contract::rule::{Schedule, end_minute, minute_of_day};
 
+use super::outside::file_or_credential;
 use super::values::{Values, without_effect};
 use crate::config::{
     AgentApiConfig, ClientCert, CommandAccess, LlmConfig, LookConfig, LookedAt, MqttConfig,
     TcpApiConfig,
 };
 use crate::error::ConfigError;
-use crate::permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
-use crate::raw::{Read, parse_mode};
-use crate::sinks::SecretSource;
+use crate::permissions::{PermissionsConfig, ToolsConfig};
+use crate::raw::Read;
+use crate::sinks::http_url;
 
 /// Reads the broker. An unreadable password is a warning: the cameras need no broker, and the agent
 /// reads the file at every connect.
@@ -78,8 +78,7 @@ pub(super) fn mqtt(
         connect_timeout: Duration::from_secs(values.whole_or_zero("mqtt.connect_timeout_s")),
         keep_alive: Duration::from_secs(values.whole_or_zero("mqtt.keep_alive_s")),
     };
-    let named = values.text("mqtt.commands");
-    mqtt.commands = match named.and_then(|name| CommandAccess::from_name(&name)) {
+    mqtt.commands = match values.choice("mqtt.commands") {
         Some(commands) => commands,
         None if mqtt.has_login() => CommandAccess::All,
         None => CommandAccess::Off,
@@ -298,47 +297,21 @@ fn look_schedule(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S
     })
 }
 
-/// Reads the changes confirmed in advance. The words were checked with their keys; duplicates count
-/// once.
+/// Reads the changes confirmed in advance, and what tools of a language model may do.
 pub(super) fn permissions(values: &Values<'_>) -> PermissionsConfig {
-    let list = |channel: &str| {
-        let key = format!("agent.auto_approve.{channel}");
-        let items = values.found(&key).and_then(|found| found.value.as_array());
-        let mut kinds: Vec<ChangeKind> = items
-            .into_iter()
-            .flatten()
-            .filter_map(|item| ChangeKind::named(item.as_str()?))
-            .collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
-    };
+    let kinds = |channel: &str| values.choices(&format!("agent.auto_approve.{channel}"));
+    let effects = |channel: &str| values.choices(&format!("agent.tools.{channel}"));
     PermissionsConfig {
-        ask: list("ask"),
-        chat: list("chat"),
-        local: list("local"),
-        remote: list("remote"),
-        tools: tools(values),
-    }
-}
-
-/// Reads what tools of a language model may do. The words were checked with their keys; duplicates
-/// count once.
-fn tools(values: &Values<'_>) -> ToolsConfig {
-    let list = |channel: &str| {
-        let key = format!("agent.tools.{channel}");
-        let items = values.found(&key)?.value.as_array()?;
-        let effects = items
-            .iter()
-            .filter_map(|item| ToolEffect::named(item.as_str()?));
-        let effects: BTreeSet<ToolEffect> = effects.collect();
-        Some(effects.into_iter().collect())
-    };
-    ToolsConfig {
-        ask: list("ask"),
-        chat: list("chat"),
-        local: list("local"),
-        remote: list("remote"),
+        ask: kinds("ask").unwrap_or_default(),
+        chat: kinds("chat").unwrap_or_default(),
+        local: kinds("local").unwrap_or_default(),
+        remote: kinds("remote").unwrap_or_default(),
+        tools: ToolsConfig {
+            ask: effects("ask"),
+            chat: effects("chat"),
+            local: effects("local"),
+            remote: effects("remote"),
+        },
     }
 }
 
@@ -363,10 +336,7 @@ pub(super) fn api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> AgentAp
     }
     AgentApiConfig {
         socket,
-        socket_mode: values
-            .text("agent.api.socket_mode")
-            .and_then(|t| parse_mode(&t))
-            .unwrap_or(0o660),
+        socket_mode: values.mode("agent.api.socket_mode"),
         tcp: tcp_api(values, errors),
     }
 }
@@ -387,10 +357,10 @@ fn host_name(text: &str) -> Result<String, &'static str> {
 fn public_url(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Url> {
     let key = "agent.api.public_url";
     let text = values.text(key)?;
-    let url = Url::parse(&text).ok().filter(|url| {
+    let url = http_url(&text).filter(|url| {
         let is_plain = url.username().is_empty() && url.password().is_none();
         let is_base = url.query().is_none() && url.fragment().is_none();
-        matches!(url.scheme(), "https" | "http") && url.has_host() && is_plain && is_base
+        is_plain && is_base
     });
     if url.is_none() {
         let problem = "is not an address for links; write one such as https://box.example.com";
@@ -426,23 +396,8 @@ fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiC
             None
         }
     };
-    let file = values.path("agent.api.token_file");
-    let token = match (file, values.text("agent.api.token_credential")) {
-        (Some(file), None) => Some(SecretSource::File(file)),
-        (None, Some(name)) => Some(SecretSource::Credential(name)),
-        (Some(_), Some(_)) => {
-            let key = "agent.api.token_credential";
-            let problem = "agent.api.token_file is set too; keep one";
-            errors.push(values.error(key, problem));
-            None
-        }
-        (None, None) => {
-            errors.push(wrong(
-                "needs a token; set agent.api.token_file or agent.api.token_credential",
-            ));
-            None
-        }
-    };
+    let (file, credential) = ("agent.api.token_file", "agent.api.token_credential");
+    let token = file_or_credential(values, file, credential, errors);
     let mut hosts = values.texts("agent.api.hosts", errors, host_name);
     let public_url = public_url(values, errors);
     let public_host = public_url.as_ref().and_then(Url::host_str);

@@ -1,11 +1,10 @@
 //! Checks the section `[agent.archive]`.
 
-use url::Url;
-
+use super::outside::file_or_credential;
 use super::values::{Values, without_effect};
 use crate::archive::{ArchiveConfig, S3Config};
 use crate::error::ConfigError;
-use crate::sinks::{HostRule, SecretSource};
+use crate::sinks::{HostRule, http_url};
 
 pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> ArchiveConfig {
     ArchiveConfig {
@@ -37,10 +36,7 @@ fn s3(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S3Config> {
         return None;
     }
     let endpoints = values.texts(key, errors, |text| {
-        let url = Url::parse(text).ok();
-        let is_good = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-        url.filter(is_good)
-            .ok_or("must be an address such as https://s3.example.com")
+        http_url(text).ok_or("must be an address such as https://s3.example.com")
     });
     let mut needed = |key: &str| {
         let text = values.text(key);
@@ -54,23 +50,11 @@ fn s3(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S3Config> {
     // Without a default: two boxes with one prefix delete each other's copies.
     let prefix = needed("agent.archive.s3_prefix");
     let access_key = needed("agent.archive.s3_access_key");
-    let file = values
-        .path("agent.archive.s3_secret_key_file")
-        .map(SecretSource::File);
-    let credential = values.text("agent.archive.s3_secret_key_credential");
-    let credential = credential.map(SecretSource::Credential);
-    let secret_key = match (file, credential) {
-        (Some(source), None) | (None, Some(source)) => Some(source),
-        (file, _) => {
-            let key = "agent.archive.s3_secret_key_file";
-            let problem = match file {
-                Some(_) => "agent.archive.s3_secret_key_credential is set too; keep one",
-                None => "is missing, and agent.archive.s3_secret_key_credential too; set one",
-            };
-            errors.push(values.error(key, problem));
-            None
-        }
-    };
+    let (file, credential) = (
+        "agent.archive.s3_secret_key_file",
+        "agent.archive.s3_secret_key_credential",
+    );
+    let secret_key = file_or_credential(values, file, credential, errors);
     Some(S3Config {
         endpoints,
         bucket: bucket?,

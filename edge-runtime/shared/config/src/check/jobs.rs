@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Zoned;
-use serde::Deserialize as _;
-use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::id::{ChannelId, SourceId};
 
 use super::values::{Values, is_spoilt, origin};
@@ -133,9 +131,7 @@ fn trigger(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) ->
             camera: values.name(&key("on.camera"), SourceId::new, errors),
             class: values.text(&key("on.class")),
             rule: values.text(&key("on.rule")),
-            verdict: values
-                .text(&key("on.verdict"))
-                .and_then(|word| Verdict::deserialize(serde_json::Value::from(word)).ok()),
+            verdict: values.choice(&key("on.verdict")),
             min_interval: values.seconds(&key("min_interval_s")),
         })),
         (cron, _) => {

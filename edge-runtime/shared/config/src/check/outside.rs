@@ -6,14 +6,12 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
-use url::Url;
 use watchkeeper_contract::id::ChannelId;
-use watchkeeper_contract::rule::Severity;
 
 use super::values::{Values, is_spoilt, origin};
 use crate::channels::{self, ChannelConfig, ChannelKind, MAX_CHANNELS};
 use crate::error::ConfigError;
-use crate::sinks::{HostRule, SecretSource, SinksConfig};
+use crate::sinks::{HostRule, SecretSource, SinksConfig, http_url};
 
 /// Reads the section `[sinks]`.
 pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> SinksConfig {
@@ -25,17 +23,12 @@ pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Sinks
         if !text.ends_with('/') {
             text.push('/');
         }
-        match Url::parse(&text) {
-            Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Some(url),
-            Ok(_) | Err(_) => {
-                errors.push(
-                    values
-                        .error(key, "is not allowed")
-                        .allowed("http://… or https://…"),
-                );
-                None
-            }
+        let url = http_url(&text);
+        if url.is_none() {
+            let error = values.error(key, "is not allowed");
+            errors.push(error.allowed("http://… or https://…"));
         }
+        url
     };
     let [slack_url, twilio_url, s3_url] =
         ["sinks.slack_url", "sinks.twilio_url", "sinks.s3_url"].map(&mut url);
@@ -101,6 +94,23 @@ fn secret(
     None
 }
 
+/// Reads where a secret is, a file or a systemd credential; one of the two keys has to say it.
+pub(super) fn file_or_credential(
+    values: &Values<'_>,
+    file: &str,
+    credential: &str,
+    errors: &mut Vec<ConfigError>,
+) -> Option<SecretSource> {
+    let error = match (values.path(file), values.text(credential)) {
+        (Some(path), None) => return Some(SecretSource::File(path)),
+        (None, Some(name)) => return Some(SecretSource::Credential(name)),
+        (Some(_), Some(_)) => values.error(credential, format!("{file} is set too; keep one")),
+        (None, None) => values.error(file, format!("is missing, and {credential} too; set one")),
+    };
+    errors.push(error);
+    None
+}
+
 /// Reads the channels, in the order of their names.
 pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<ChannelConfig> {
     const KEYS: [&str; 4] = ["url_file", "url_credential", "url_env", "url"];
@@ -123,22 +133,12 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
                 continue;
             }
         };
-        let kind = match values.text(&key("kind")).as_deref() {
-            Some("slack") => ChannelKind::Slack,
-            _ => ChannelKind::Webhook,
-        };
-        let min_severity = match values.text(&key("min_severity")).as_deref() {
-            Some("info") => Some(Severity::Info),
-            Some("warning") => Some(Severity::Warning),
-            Some("critical") => Some(Severity::Critical),
-            _ => None,
-        };
         let Some(url) = url else { continue };
         channels.push(ChannelConfig {
             id,
-            kind,
+            kind: values.choice(&key("kind")).unwrap_or(ChannelKind::Webhook),
             url,
-            min_severity,
+            min_severity: values.choice(&key("min_severity")),
             notify_end: values.switch(&key("notify_end")),
             pictures: values.switch(&key("pictures")),
         });

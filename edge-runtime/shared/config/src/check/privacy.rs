@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::privacy::{MAX_CLASSES, MAX_REGIONS, MaskFill, PrivacyMask, Region};
+use watchkeeper_contract::privacy::{MAX_CLASSES, MAX_REGIONS, PrivacyMask, Region};
 
 use super::values::{Values, is_spoilt};
 use super::watching::absolute;
@@ -57,10 +57,10 @@ fn mask(values: &Values<'_>, name: &str, warnings: &mut Vec<ConfigError>) -> Opt
             Origin::Variable(_) | Origin::Flag(_) | Origin::Default => uri,
         },
         regions: if is_good { regions } else { whole_picture() },
-        fill: match values.text(&key("fill")).as_deref() {
-            Some("pixelate") if is_good => MaskFill::Pixelate,
-            _ => MaskFill::Black,
-        },
+        fill: values
+            .choice(&key("fill"))
+            .filter(|_| is_good)
+            .unwrap_or_default(),
         classes,
     })
 }

@@ -5,14 +5,16 @@
 //! - A relative path of the file begins at the file's folder, one of a variable or flag where the
 //!   process runs.
 
+use std::collections::BTreeSet;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::{ConfigError, Origin};
 use crate::keys;
-use crate::raw::{RawValue, Read};
+use crate::raw::{RawValue, Read, parse_mode};
 
 /// Values by path, the declared default if none was written.
 pub(super) struct Values<'r> {
@@ -41,6 +43,21 @@ impl Values<'_> {
         }
     }
 
+    /// Returns the variant that a key with choices names.
+    pub(super) fn choice<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
+        T::deserialize(Value::from(self.text(path)?)).ok()
+    }
+
+    /// Returns the variants that a key with a list of words names, each once and in order.
+    pub(super) fn choices<T: DeserializeOwned + Ord>(&self, path: &str) -> Option<Vec<T>> {
+        let words = self.found(path)?.value.as_array()?;
+        let named: BTreeSet<T> = words
+            .iter()
+            .filter_map(|w| T::deserialize(w.clone()).ok())
+            .collect();
+        Some(named.into_iter().collect())
+    }
+
     pub(super) fn whole(&self, path: &str) -> Option<u64> {
         match self.found(path) {
             Some(found) => found.value.as_u64(),
@@ -58,6 +75,12 @@ impl Values<'_> {
     /// An error of a key, with the place where it was written.
     pub(super) fn error(&self, key: &str, problem: impl Into<String>) -> ConfigError {
         ConfigError::new(key, problem, self.origin(key))
+    }
+
+    /// Returns the permissions of a socket.
+    pub(super) fn mode(&self, path: &str) -> u32 {
+        let mode = self.text(path).and_then(|text| parse_mode(&text));
+        mode.unwrap_or(0o660)
     }
 
     pub(super) fn switch(&self, path: &str) -> bool {
