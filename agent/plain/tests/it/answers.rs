@@ -248,6 +248,34 @@ fn present_objects_at_a_place_come_from_a_watch_of_that_place() {
 }
 
 #[test]
+fn present_number_in_zones_is_not_that_of_the_picture() {
+    let mut scene = scene();
+    for text in [
+        "tell me when a person appears on camera gate",
+        "tell me when a person enters the left half on camera gate",
+        "tell me when a person appears on camera dock",
+        "tell me when a person stays in the whole picture for 20 seconds on camera yard",
+    ] {
+        let spec = deployed(text);
+        scene.pipelines.push(Deployed {
+            name: spec.id.to_string(),
+            spec,
+            paused: false,
+            paused_until: None,
+            not_running: None,
+        });
+    }
+    for (camera, is_part) in [("gate", true), ("dock", false), ("yard", false)] {
+        let text = format!("how many people are on camera {camera} now");
+        let Answer::Look(looked) = ask(&text, &scene) else {
+            panic!("{text}: {:#?}", ask(&text, &scene));
+        };
+        let said = looked.text;
+        assert_eq!(said.contains("only what is in it"), is_part, "{said}");
+    }
+}
+
+#[test]
 fn camera_with_an_everyday_name_is_meant_behind_at_the() {
     let mut scene = scene();
     scene.cameras.push(camera("stop-1", "Bus stop"));
