@@ -99,6 +99,16 @@ fn hint(question: &Question) -> Option<&'static str> {
     }
 }
 
+/// The end of a request, which fails where actions wait that `--yes` does not confirm.
+fn done_unless(they_wait: bool) -> Result<(), Failure> {
+    match they_wait {
+        true => Err(Failure::input(
+            "--yes does not apply to it: nothing was done; confirm it by its id",
+        )),
+        false => Ok(()),
+    }
+}
+
 struct Ask<'o> {
     session: Session,
     out: &'o Output,
@@ -126,17 +136,14 @@ impl<'o> Ask<'o> {
             self.session.think(text, args.blueprint.as_deref()).await?
         } else {
             if args.at.is_none() && self.session.handle_operation(text).await?.is_some() {
-                return match args.yes && self.session.pending_id().is_some() {
-                    true => Err(Failure::input(
-                        "--yes does not apply to it: nothing was done; confirm it by its id",
-                    )),
-                    false => Ok(()),
-                };
+                return done_unless(args.yes && self.session.pending_id().is_some());
             }
             self.session.handle_request(text).await?
         };
         let Reply::Proposal(offer) = reply else {
-            return self.finish(reply, &here).await;
+            let is_action = matches!(reply, Reply::Actions(..));
+            self.finish(reply, &here).await?;
+            return done_unless(args.yes && is_action);
         };
         if !args.yes {
             return self.keep(&offer, &here).map(drop);

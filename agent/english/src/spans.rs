@@ -60,6 +60,8 @@ pub fn past(before: &str, words: &[&str], now: &Zoned) -> Option<(Span, usize)> 
     };
     match words {
         ["tonight", ..] => return of_day(today, part_of_day("evening")?, 1),
+        // Not of `by day before yesterday`.
+        ["day", "before", ..] if !one_of("the|", before) => return None,
         ["last", "night", ..] => return of_day(today.yesterday().ok()?, NIGHT, 2),
         ["this", part, ..] if *part != "night" && part_of_day(part).is_some() => {
             return of_day(today, part_of_day(part)?, 2);
@@ -92,6 +94,9 @@ fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> {
     let found = match (*first, second) {
         ("today", _) => return Some((today, None, 1)),
         ("yesterday", _) => before(today, 1.day()).map(|days| (days, 1)),
+        ("day", "before") if words.get(2) == Some(&"yesterday") => {
+            before(today.yesterday().ok()?, 1.day()).map(|days| (days, 3))
+        }
         ("this", "week") => Some(((monday, None), 2)),
         ("this", "month") => Some(((month, None), 2)),
         ("this", "year") => Some(((year, None), 2)),

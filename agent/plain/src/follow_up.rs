@@ -30,7 +30,7 @@ pub(crate) fn follow_up(question: &Reader<'_>, text: &Reader<'_>) -> Option<Stri
     }
     // A time may be absent: it then stands at the end.
     let end = question.tokens.len() - usize::from(one_of("?|.|!", question.last_word()));
-    let is_undated = time(&said).is_some() && !has_time(question);
+    let is_undated = time(&said).is_some() && moments::past(&mut question.reread()).is_none();
     let old = read(question).or(is_undated.then_some(end..end))?;
     let (before, behind) = (
         question.written(0..old.start),
@@ -56,16 +56,10 @@ fn class(r: &Reader<'_>) -> Option<Range<usize>> {
     }
 }
 
-/// Whether a text names a time, or several.
-fn has_time(r: &Reader<'_>) -> bool {
-    let mut read = r.reread();
-    moments::past(&mut read).is_some() && read.positions().any(|i| read.slot_of(i) != Slot::Free)
-}
-
-/// The only time that a text names, in one piece.
+/// The only time that a text names, in one piece. Two that are compared are none.
 fn time(r: &Reader<'_>) -> Option<Range<usize>> {
     let mut read = r.reread();
-    moments::past(&mut read)?;
+    moments::past(&mut read).filter(|_| moments::compared(&mut r.reread()).is_none())?;
     let is_taken = |i: &usize| read.slot_of(*i) != Slot::Free;
     let first = read.positions().find(is_taken)?;
     let last = read.positions().rfind(is_taken)?;

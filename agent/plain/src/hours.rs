@@ -175,10 +175,11 @@ fn ends_apart(r: &mut Reader<'_>) -> Option<((f64, f64), bool)> {
     let before = r.find(&["before <t>"]);
     let before = before.filter(|found| after.is_some() || found.value(0) > 0.0);
     before.iter().for_each(|found| r.mark(found.at.clone()));
+    let is_at_night = after.iter().any(|found| has_word(r, "night", &found.at));
     match (after.map(|f| f.value(0)), before.map(|f| f.value(0))) {
         (None, None) => None,
         (Some(from), None) => {
-            let is_of_night = from == 0.0 || from >= 1020.0;
+            let is_of_night = is_at_night || from == 0.0 || from >= 1020.0;
             let to = if is_of_night { 360.0 } else { 0.0 };
             r.assume(format!("No end was said: until {}.", clock(to)));
             Some(((from, to), true))

@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{Condition, CrossDirection, RuleSpec};
 use watchkeeper_engine::rules::derive;
-use watchkeeper_engine::templates::watch;
 use watchkeeper_engine::workflow::compile;
 use watchkeeper_english::several;
 
 use crate::lexicon::folded;
+use crate::place::Where;
 use crate::question_words::{EventKind, Happened};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Deployed, Scene, joined, quoted, quoted_all};
 
 pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them one at a time.";
 
@@ -90,15 +90,10 @@ pub(crate) fn reported_kinds(
         let first = counts.first();
         if let (Some(first), Some(reported)) = (first, reported.filter(|kind| Some(*kind) != first))
         {
+            let tells = format!("tells when {who} {}; instead each", first.happened);
             let why = match cameras(first) {
-                0 => format!(
-                    "No watch here tells when {who} {}; instead each",
-                    first.happened
-                ),
-                some if some < cameras(reported) => format!(
-                    "Not every camera has a watch that tells when {who} {}; instead each",
-                    first.happened
-                ),
+                0 => format!("No watch here {tells}"),
+                n if n < cameras(reported) => format!("Not every camera has a watch that {tells}"),
                 _ => "Each".to_owned(),
             };
             said.push(format!("{why} time counts that one {}.", reported.happened));
@@ -198,27 +193,37 @@ pub(crate) fn unknown_now(
         labels => format!("how many {} are", several(&labels.join(" or "))),
     };
     if unknown.is_empty() && (place.is_none() || !watched.is_empty()) {
-        return Ok(String::new());
+        let of_zones = |id: &&SourceId| {
+            let zones = quoted_all(&zones(scene.on(id).filter(|p| is_told(p))), ", ");
+            let is_part = place.is_none() && !labels.is_empty() && !zones.is_empty();
+            is_part.then(|| format!("On {id} each zone counts only what is in it: {zones}."))
+        };
+        return Ok(joined(watched.iter().filter_map(of_zones), " "));
     }
     let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));
-    if unknown.len() == watched.len() {
-        return Err(format!(
-            "I don't know {of} there now{at}: no watch reports that."
-        ));
+    let said = |on: &str| format!("I don't know {of} there now{at}{on}: no watch reports that.");
+    match unknown.len() == watched.len() {
+        true => Err(said("")),
+        false => Ok(said(&format!(" on {}", unknown.join(" and ")))),
     }
-    let on = unknown.join(" and ");
-    Ok(format!(
-        "I don't know {of} there now{at} on {on}: no watch there reports that."
-    ))
+}
+
+/// The zones of these watches; none if one is the whole picture.
+fn zones<'d>(watches: impl Iterator<Item = &'d Deployed>) -> Vec<String> {
+    let compiled = watches.map(|watch| compile(&watch.spec.workflow, &watch.spec.parameters));
+    let zones: Vec<String> = compiled
+        .flatten()
+        .flat_map(|plan| plan.zone_steps())
+        .collect();
+    match zones.contains(&Where::whole_picture().step()) {
+        true => Vec::new(),
+        false => zones,
+    }
 }
 
 /// Whether a watch reports one of these classes separately; any class if none is named.
 fn knows(deployed: &Deployed, labels: &[String], scene: &Scene) -> bool {
-    let workflow = &deployed.spec.workflow;
-    let model = watch::named_model(workflow);
-    let model = scene.models.iter().find(|m| Some(m.name.as_str()) == model);
-    let is_blind = model.is_some_and(|model| model.labels.is_empty());
-    let named = watch::named_classes(workflow);
-    let is_told = |label: &String| named.as_ref().is_none_or(|named| named.contains(label));
-    labels.is_empty() || !is_blind && labels.iter().any(is_told)
+    let named = deployed.classes();
+    let is_told = |label: &String| named.is_empty() || named.contains(label);
+    labels.is_empty() || !scene.tells_none_apart(deployed) && labels.iter().any(is_told)
 }

@@ -17,7 +17,7 @@ use crate::names::{self, Mention};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind};
 use crate::reader::{Reader, one_of};
-use crate::request::one_list;
+use crate::request::{dedup, one_list};
 use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, joined, quoted, quoted_all};
 
 /// Words for events.
@@ -248,6 +248,12 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
     // One that stands apart, as in `was the last car a truck`, stays unread.
     let mentions = one_list(r, false, false);
     refuse_classes_apart(r, &mentions)?;
+    r.take_all(&["what|how was it"]);
+    let names_events = words.is != QuestionKind::Events || r.has(&[EVENTS, "happen|happened"]);
+    let is_named = names_events || !mentions.is_empty();
+    if !is_named && r.has(&["he|she|him|her|it|they|them", "did|was|have i"]) {
+        return Err("Say who or what, such as \"did anybody come to the yard today\".".to_owned());
+    }
     refuse_unread(r, words)?;
     let mut labels = labels_of(&mentions, r);
     // Who it was is not asked of things, nor of the box itself.
@@ -280,16 +286,14 @@ fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Stri
 /// The labels of what is named: those that some model knows, else all.
 fn labels_of(mentions: &[Mention], r: &Reader<'_>) -> Vec<String> {
     let is_told = |label: &String| r.labels.iter().any(|(_, known)| *known == label);
-    let mut labels: Vec<String> = Vec::new();
-    for mention in mentions {
+    let labels = mentions.iter().flat_map(|mention| {
         let any_is_told = mention.labels.iter().any(is_told);
-        for label in &mention.labels {
-            if !labels.contains(label) && (is_told(label) || !any_is_told) {
-                labels.push(label.clone());
-            }
-        }
-    }
-    labels
+        mention
+            .labels
+            .iter()
+            .filter(move |label| !any_is_told || is_told(label))
+    });
+    dedup(labels.cloned().collect())
 }
 
 /// Refuses words that nothing reads, a camera and a time.
@@ -325,12 +329,9 @@ fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
 }
 
 fn classes(scene: &Scene) -> String {
-    let one = |m: &Model| match m.labels.as_slice() {
-        [] => format!(
-            "{} sees anything that moves and tells no classes apart",
-            m.name
-        ),
-        labels => format!("{} knows {}", m.name, labels.join(", ")),
+    let one = |Model { name, labels }: &Model| match labels.as_slice() {
+        [] => format!("{name} sees anything that moves and tells no classes apart"),
+        labels => format!("{name} knows {}", labels.join(", ")),
     };
     match scene.models.is_empty() {
         true => "There is no model here.".to_owned(),

@@ -195,12 +195,8 @@ fn around(r: &mut Reader<'_>) -> Option<(f64, f64)> {
     const MINUTES: f64 = 5.0;
     let time = r.take(&["at|around|about <t>"])?.value(0);
     let (from, to) = ((time - MINUTES).max(0.0), time + MINUTES);
-    r.assume(format!(
-        "{} is taken as from {} to {}.",
-        clock(time),
-        clock(from),
-        clock(to)
-    ));
+    let [at, begin, end] = [time, from, to].map(clock);
+    r.assume(format!("{at} is taken as from {begin} to {end}."));
     Some((from, to))
 }
 
@@ -274,12 +270,10 @@ pub(crate) fn describe((from, to): Range, now: &Zoned) -> String {
     };
     let is_to_come = |at: Timestamp| at > now.timestamp();
     let to = to.filter(|to| !is_to_come(*to) || from.is_some_and(is_to_come));
-    match (from, to) {
-        (Some(from), Some(to)) => {
-            format!("This is from {} until {}.", shown(from), shown(to))
-        }
-        (Some(from), None) => format!("This is from {} until now.", shown(from)),
-        (None, Some(to)) => format!("This is until {}.", shown(to)),
+    match (from.map(shown), to.map(shown)) {
+        (Some(from), Some(to)) => format!("This is from {from} until {to}."),
+        (Some(from), None) => format!("This is from {from} until now."),
+        (None, Some(to)) => format!("This is until {to}."),
         (None, None) => String::new(),
     }
 }

@@ -91,7 +91,10 @@ fn is_camera(r: &Reader<'_>, name: &str, words: &Range<usize>) -> bool {
             && !name.contains(' ')
     };
     let is_class = || mention_at(r, words.start).is_some_and(|class| class.at == *words);
-    let is_usual = || everyday(name, r.lexicon) || of_place() || is_class();
+    // `at the bus stop`, but not `watch the bus stop`.
+    let lead = || r.match_before("at|in|on|to|from|of|near|by the|my|our", words.start);
+    let is_led = || words.len() > 1 && lead().is_some();
+    let is_usual = || everyday(name, r.lexicon) && !is_led() || of_place() || is_class();
     (named || !is_usual()) && !begins_line(r, words)
 }
 

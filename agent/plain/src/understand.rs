@@ -31,7 +31,7 @@ use crate::token::{Token, tokens};
 const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
 
 const NOTHING_FOUND: &str = "I did not find a request that I understand; I read common requests in English. Ask \"help\" for examples.";
-const NO_VERB: &str = "That does not say what to do. Begin with \"tell me when\", \"count\", \"pause\" or \"change\", or ask a question, such as \"how many cars today\".";
+const NO_VERB: &str = "I read no request there. I can watch, count, notify and answer questions. Begin with \"tell me when\", \"count\", \"pause\" or \"change\", or ask a question, such as \"how many cars today\".";
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -13,6 +13,8 @@ const MAX_NAME_CHARS: usize = 80;
 pub const RULES: &str = "rules";
 /// Tool of a request that ended without a result.
 pub const REQUEST: &str = "request";
+/// Beginning of each error of a tool about its arguments.
+pub const INVALID_ARGUMENTS: &str = "the arguments do not match the schema";
 /// Minimum length of a text that can say something.
 const MIN_TEXT_BYTES: usize = 4;
 /// Lengths to which tools cut a text of their arguments, in characters.
@@ -89,7 +91,7 @@ impl Mistake {
             Some(true) => ErrorClass::CannotRun,
             // A long report was cut, so it is not JSON.
             None if error.starts_with("{\"compiles\":false") => ErrorClass::DoesNotCompile,
-            None if is_about_arguments(error) => ErrorClass::InvalidArguments,
+            None if error.starts_with(INVALID_ARGUMENTS) => ErrorClass::InvalidArguments,
             None => ErrorClass::Rejected,
         };
         let text = |name: &str| first?.get(name)?.as_str();
@@ -126,15 +128,8 @@ impl Mistake {
     /// Whether both have tool, class, block and property in common; names of steps differ between
     /// workflows.
     pub fn is_same(&self, other: &Self) -> bool {
-        let key = |of: &Self| {
-            (
-                of.tool.clone(),
-                of.class,
-                of.block.clone(),
-                of.property.clone(),
-            )
-        };
-        key(self) == key(other)
+        let is_same_place = self.block == other.block && self.property == other.property;
+        self.tool == other.tool && self.class == other.class && is_same_place
     }
 }
 
@@ -153,11 +148,6 @@ impl fmt::Display for Mistake {
         }
         Ok(())
     }
-}
-
-/// Messages of the tools' own parsers.
-fn is_about_arguments(error: &str) -> bool {
-    error.starts_with("the arguments do not match") || error.contains("is not JSON")
 }
 
 /// Type of the block of a step in a workflow of the arguments.

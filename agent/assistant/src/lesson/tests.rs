@@ -364,7 +364,7 @@ fn class_of_an_error_is_read_from_its_report() {
             ErrorClass::CannotRun,
         ),
         (
-            "the definition is not JSON: eof",
+            "the arguments do not match the schema: the definition is not JSON: eof",
             ErrorClass::InvalidArguments,
         ),
         (

@@ -15,8 +15,7 @@ use watchkeeper_plain::answer::EventsWanted;
 
 use super::describe::{MAX_WEEK_MS, duration_ms, moment, reason, zone_name};
 use super::event_search::{EventSearchResult, MAX_CAMERAS, began};
-use super::hours;
-use super::hours::{HourCount, count_by_hour};
+use super::hours::{self, HourCount, count_by_hour};
 use super::knowledge::{CameraKnowledge, Knowledge, Unknown};
 use super::question::{PastQuestion, is_dated};
 use super::replay::ReplayedEvents;
@@ -151,6 +150,7 @@ impl PastAnswer {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
         let is_empty = found.number == 0 && found.is_complete();
+        let is_yes = self.is_yes_or_no && found.number > 0;
         let unknown = self.unknown(zone);
         if !is_empty {
             parts.extend(self.last_ms.map(|ms| {
@@ -158,8 +158,10 @@ impl PastAnswer {
                 let at = moment(ms, true, to - from > MAX_WEEK_MS, zone);
                 format!("At {at} {}.", zone_name(ms, zone))
             }));
-            let yes = match self.is_yes_or_no && found.number > 0 {
-                true => "Yes: ",
+            let is_all = unknown.is_empty() && found.is_complete() && self.rare_looks().is_none();
+            let yes = match is_yes {
+                true if is_all => "Yes: ",
+                true => "Yes: at least ",
                 false => "",
             };
             parts.push(format!("{yes}{}", found.number_sentence()));
@@ -167,7 +169,8 @@ impl PastAnswer {
             parts.extend(self.cameras_sentence());
             parts.extend(self.watches_sentence());
             parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
-            parts.extend(self.rare_looks().map(|rate| {
+            let rare_looks = self.rare_looks().filter(|_| !is_yes);
+            parts.extend(rare_looks.map(|rate| {
                 format!("The box looked at {rate}; what came in between is not known.")
             }));
         } else if knowledge.is_none() {
@@ -184,7 +187,8 @@ impl PastAnswer {
             };
             parts.push(format!("No event was recorded: {}.", self.watched(&when)));
         }
-        let is_said = knowledge.is_whole() || (is_empty && knowledge.is_none());
+        // "Yes" stays true, and its number is said to be the least.
+        let is_said = is_yes || knowledge.is_whole() || (is_empty && knowledge.is_none());
         if !is_said && !unknown.is_empty() {
             parts.push(format!("Not known: {unknown}."));
         }
@@ -240,18 +244,23 @@ impl PastAnswer {
         let number = |camera: &CameraKnowledge| {
             let number = self.found.by_camera.get(&camera.camera).copied();
             match number {
-                None if self.knowledge.is_unknown(camera) => format!("{} not known", camera.name),
+                None if self.knowledge.is_unknown(camera) => None,
                 None if self.found.by_camera.len() >= MAX_CAMERAS => {
-                    format!("{} not counted", camera.name)
+                    Some(format!("{} not counted", camera.name))
                 }
-                number => format!("{} {}", camera.name, number.unwrap_or(0)),
+                number => Some(format!("{} {}", camera.name, number.unwrap_or(0))),
             }
         };
         let mut cameras: Vec<&CameraKnowledge> = self.knowledge.cameras.iter().collect();
         cameras.dedup_by(|next, camera| next.camera == camera.camera);
-        let cameras: Vec<String> = cameras.into_iter().map(number).collect();
-        (self.only_number && cameras.len() > 1)
-            .then(|| format!("By camera: {}.", cameras.join(", ")))
+        let all = cameras.len();
+        let numbers: Vec<String> = cameras.into_iter().filter_map(number).collect();
+        let others = match numbers.len() == all {
+            true => "",
+            false => "; of the others nothing is known",
+        };
+        let is_asked = self.only_number && all > 1 && !numbers.is_empty();
+        is_asked.then(|| format!("By camera: {}{others}.", numbers.join(", ")))
     }
 
     /// The cameras that watched, with their classes and how often.
@@ -331,7 +340,11 @@ impl PastAnswer {
         if from >= to || self.knowledge.cameras.is_empty() {
             return self.without_span(zone);
         }
-        let is_shown = |gap: &&Unknown| gap.to_ms - gap.from_ms >= MIN_MS || to - from < MIN_MS;
+        // Times before the one event that is asked for can't have a later one.
+        let since = self.last_ms.unwrap_or(from);
+        let is_shown = |gap: &&Unknown| {
+            gap.to_ms > since && (gap.to_ms - gap.from_ms >= MIN_MS || to - from < MIN_MS)
+        };
         let mut gaps: Vec<(Vec<String>, &Unknown)> = Vec::new();
         let mut quiet = Vec::new();
         for camera in &self.knowledge.cameras {

@@ -68,7 +68,7 @@ impl PastAnswer {
     }
 }
 
-/// Both answers, the earlier span first, and which had more.
+/// Which span had more, and both answers, the earlier span first.
 fn sentence(one: &PastAnswer, other: &PastAnswer, zone: &TimeZone) -> String {
     let mut both = [one, other];
     both.sort_by_key(|answer| answer.knowledge.question.range);
@@ -79,26 +79,17 @@ fn sentence(one: &PastAnswer, other: &PastAnswer, zone: &TimeZone) -> String {
     };
     let verdict = if is_comparable(earlier) && is_comparable(later) && is_alike(earlier, later) {
         let (before, after) = (earlier.found.number, later.found.number);
+        let difference = counted(after.abs_diff(before), "event");
         match after.cmp(&before) {
             std::cmp::Ordering::Equal => "Both spans had as many.".to_owned(),
-            std::cmp::Ordering::Greater => {
-                format!(
-                    "The later span had {} more.",
-                    counted(after - before, "event")
-                )
-            }
-            std::cmp::Ordering::Less => {
-                format!(
-                    "The later span had {} fewer.",
-                    counted(before - after, "event")
-                )
-            }
+            std::cmp::Ordering::Greater => format!("The later span had {difference} more."),
+            std::cmp::Ordering::Less => format!("The later span had {difference} fewer."),
         }
     } else {
         "Which span had more is not known, because they were not watched alike all the time."
             .to_owned()
     };
-    format!("{} {} {verdict}", said(earlier), said(later))
+    format!("{verdict} {} {}", said(earlier), said(later))
 }
 
 /// Whether the number of a span counts all its events except those in cool-downs.

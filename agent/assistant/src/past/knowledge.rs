@@ -123,8 +123,8 @@ struct AnswerInput<'a> {
 /// Known and unknown times from the spans of one camera.
 #[derive(Default)]
 struct Collected {
-    all: Intervals,
-    part: Intervals,
+    all: Vec<(i64, i64)>,
+    part: Vec<(i64, i64)>,
     only: BTreeSet<String>,
     classes: BTreeSet<String>,
     reasons: Vec<(Intervals, Why)>,
@@ -183,17 +183,11 @@ impl AnswerInput<'_> {
         let deleted = report.spans_since_ms.max(report.events_since_ms);
         let deleted =
             deleted.map_or_else(Intervals::default, |ms| Intervals::one(from, ms.min(to)));
-        let unstored = match report.events_waiting {
-            0 => Intervals::default(),
-            _ => Intervals::one(
-                report
-                    .events_waiting_since_ms
-                    .unwrap_or(from)
-                    .max(from)
-                    .min(to),
-                to,
-            ),
+        let unstored_ms = match report.events_waiting {
+            0 => to,
+            _ => report.events_waiting_since_ms.unwrap_or(from),
         };
+        let unstored = Intervals::one(unstored_ms.max(from), to);
         let mut found = Collected {
             reasons: vec![
                 (deleted.clone(), Why::Deleted),
@@ -218,8 +212,9 @@ impl AnswerInput<'_> {
             placed.push(span);
         }
         let lost = deleted.union(&unstored);
-        let all = found.all.without(&lost);
-        let part = found.part.without(&lost).without(&all);
+        let joined = |times: &[(i64, i64)]| -> Intervals { times.iter().copied().collect() };
+        let all = joined(&found.all).without(&lost);
+        let part = joined(&found.part).without(&lost).without(&all);
         let known = all.union(&part);
         let gaps = whole.without(&known);
         CameraKnowledge {
@@ -280,10 +275,10 @@ impl AnswerInput<'_> {
             }
             match tells {
                 Tells::Part(what) => {
-                    found.part = found.part.union(&at);
+                    found.part.extend(at.as_slice());
                     found.only.insert(what);
                 }
-                Tells::All | Tells::No(_) => found.all = found.all.union(&at),
+                Tells::All | Tells::No(_) => found.all.extend(at.as_slice()),
             }
         }
         if span.watch.rules.is_empty() {

@@ -51,7 +51,10 @@ pub async fn answer(
 ) -> Result<PastAnswer, ClientError> {
     let Some((wanted, other)) = compare::spans(wanted, Timestamp::now()) else {
         let answer = answer_span(client, wanted).await?;
-        let is_asked = wanted.only_number || wanted.is_yes_or_no || wanted.most == Some(1);
+        // That there was one, and when, needs no replay.
+        let is_settled = answer.found.number > 0;
+        let is_asked = wanted.is_yes_or_no || wanted.most == Some(1);
+        let is_asked = wanted.only_number || is_asked && !is_settled;
         let replayed = match may_replay && is_asked && answer.is_limited() {
             true => replay::replay(client, &answer.knowledge.question, &answer.report).await,
             false => Vec::new(),

@@ -417,6 +417,16 @@ fn answers_say_what_is_known_and_why_the_rest_is_not() {
     insta::assert_snapshot!("answers", answers.join("\n"));
 }
 
+#[test]
+fn yes_names_no_unknown_time_and_the_last_event_those_after_it() {
+    let (_, yes) = ask("was anybody in the yard last night");
+    assert!(yes.contains("Yes: at least 1 event."), "{yes}");
+    assert!(!yes.contains("Not known"), "{yes}");
+    let (_, last) = ask("when was the last time someone was in the yard");
+    assert!(last.starts_with("At Thu 01:00:00 CET."), "{last}");
+    assert!(last.contains("02:10") && !last.contains("Wed"), "{last}");
+}
+
 /// A question for people in the yard between two times.
 fn people(from: &str, to: &str) -> EventsWanted {
     EventsWanted {

@@ -301,7 +301,8 @@ impl SessionState {
             && shown.is_of(&offer)
         {
             self.topic = match offer.proposal.changes.as_slice() {
-                [Change::Deploy(spec) | Change::Replace(spec)] => Topic::Pipeline(spec.id.clone()),
+                [Change::Delete(_)] => Topic::Nothing,
+                [change] => Topic::Pipeline(change.pipeline().clone()),
                 _ => Topic::Nothing,
             };
             self.confirmed = Some(Box::new(offer.clone()));
@@ -390,11 +391,9 @@ impl SessionState {
     /// Makes the proposal wait for confirmation if it is valid. The topic stays where it is about
     /// the same pipeline.
     fn propose(&mut self, offer: CheckedProposal) -> Reply {
-        self.topic = match (
-            std::mem::take(&mut self.topic),
-            offer.proposal.changes.as_slice(),
-        ) {
-            (Topic::Pipeline(id), [Change::Replace(spec)]) if spec.id == id => Topic::Pipeline(id),
+        let topic = std::mem::take(&mut self.topic);
+        self.topic = match (topic, offer.proposal.changes.as_slice()) {
+            (Topic::Pipeline(id), [change]) if *change.pipeline() == id => Topic::Pipeline(id),
             _ => Topic::Nothing,
         };
         if let Some(why) = offer.invalid_reason() {

@@ -32,13 +32,11 @@ pub fn describe_change(change: &ProposedChange) -> Vec<String> {
             let steps = resolve_steps(&shown["workflow"], shown["parameters"].as_object());
             let (sending, others): (Vec<&Value>, Vec<&Value>) =
                 steps.iter().partition(|step| is_sink(field(step, "type")));
-            let mut sentences = vec![describe_pipeline(spec, &others)];
-            sentences.extend(
-                sending
-                    .into_iter()
-                    .map(|step| describe_sink(spec.id.as_str(), step)),
-            );
-            return sentences;
+            let sinks = sending.into_iter();
+            let sinks = sinks.map(|step| describe_sink(spec.id.as_str(), step));
+            return std::iter::once(describe_pipeline(spec, &others))
+                .chain(sinks)
+                .collect();
         }
         ProposedChange::Stop { pipeline } => format!("{pipeline} is stopped and deleted"),
         ProposedChange::Pause { pipeline, until } => match until {
@@ -88,24 +86,19 @@ fn resolve_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<
 
 /// Replaces the selectors of known inputs by their values.
 fn resolve_inputs(value: &Value, values: &Map<String, Value>) -> Value {
+    let resolve = |value: &Value| resolve_inputs(value, values);
     match value {
         Value::String(text) => {
             let input = text.strip_prefix(INPUT);
             let known = input.and_then(|name| values.get(name));
-            known
-                .filter(|known| !known.is_null())
-                .unwrap_or(value)
-                .clone()
+            let known = known.filter(|known| !known.is_null());
+            known.unwrap_or(value).clone()
         }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| resolve_inputs(item, values))
-            .collect(),
+        Value::Array(items) => items.iter().map(resolve).collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
-            fields
-                .map(|(name, value)| (name.clone(), resolve_inputs(value, values)))
-                .collect()
+            let fields = fields.map(|(name, value)| (name.clone(), resolve(value)));
+            fields.collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }

@@ -70,10 +70,7 @@ pub struct FieldDiff {
 
 /// Compares `change` with the current state.
 pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
-    let id = match change {
-        Change::Deploy(spec) | Change::Replace(spec) => &spec.id,
-        Change::Delete(id) | Change::Resume(id) | Change::Pause { pipeline: id, .. } => id,
-    };
+    let id = change.pipeline();
     let status = situation.pipeline(id.as_str());
     let runs = status.map(|p| &p.spec);
     let becomes = match (change, status) {

@@ -277,6 +277,7 @@ impl TurnFacts {
 
     /// Builds the proposal of all changes; `None` without a change.
     pub fn to_proposal(&self, model: &str) -> Option<LlmProposal> {
+        let cleaned = |said: &[String]| -> Vec<String> { said.iter().map(|w| words(w)).collect() };
         let mut proposal = LlmProposal {
             model: words(model),
             ..LlmProposal::default()
@@ -284,15 +285,10 @@ impl TurnFacts {
         for (change, draft, said) in self.proposed().take(MAX_CHANGES) {
             let space = if proposal.says.is_empty() { "" } else { " " };
             proposal.says = words(&format!("{}{space}{}", proposal.says, said.says));
-            proposal
-                .assumed
-                .extend(said.assumed.iter().map(|w| words(w)));
-            proposal
-                .not_possible
-                .extend(said.not_possible.iter().map(|w| words(w)));
-            proposal
-                .evidence
-                .extend(draft.into_iter().flat_map(|draft| self.evidence(draft)));
+            let evidence = draft.into_iter().flat_map(|draft| self.evidence(draft));
+            proposal.assumed.extend(cleaned(&said.assumed));
+            proposal.not_possible.extend(cleaned(&said.not_possible));
+            proposal.evidence.extend(evidence);
             proposal.changes.push(change.clone());
         }
         for all in [

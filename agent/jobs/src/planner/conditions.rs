@@ -363,6 +363,11 @@ impl Words {
     fn denied_time(&self, place: usize, taken: usize) -> Option<(Test, usize)> {
         let found = self.range_at(place).or_else(|| self.range_at(taken));
         let (Range { since, until }, end) = found?;
+        // "Not until Monday" begins on Monday.
+        let is_open = since.is_none() || until.is_none();
+        if is_open && self.is_after_one(place, "no|not") {
+            return None;
+        }
         let (first, last) = (DateTime::constant(1, 1, 1, 0, 0, 0, 0), DateTime::MAX);
         let until = until.unwrap_or(last).with().nanosecond(0).build().ok()?;
         let span = format!("{} to {until}", since.unwrap_or(first));

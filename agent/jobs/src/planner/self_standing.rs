@@ -324,8 +324,8 @@ impl Words {
                 return None;
             }
             // The ending of a file is not of its name: "ends with 7" finds n7.jpg.
-            let is_end =
-                mark.ends_with("*NAME") && !word.contains('.') && FORMATS.get(word).is_none();
+            let ending = word.rsplit('.').next().unwrap_or(word).to_lowercase();
+            let is_end = mark.ends_with("*NAME") && FORMATS.get(&ending).is_none();
             let pattern = mark.replace("NAME", word);
             patterns.push(if is_end { pattern + ".*" } else { pattern });
             at += 1;

@@ -1284,6 +1284,7 @@ fn what_is_left_out_may_be_a_time_a_camera_or_a_format() {
         ("photos in ./a smaller than 30 KB", "kilobytes < 30"),
         ("undated photos in ./a", "time is unknown"),
         ("photos in ./a whose name ends with 7", "name is *7.*"),
+        ("photos in ./a whose name ends with v1.2", "name is *v1.2.*"),
         (
             "photos in ./a that have both a date and GPS",
             "time is known\",\"place is known",

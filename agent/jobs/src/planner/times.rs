@@ -34,9 +34,9 @@ impl Words {
                 continue;
             }
             if let Some((bound, end)) = self.denied_bound(place)
-                && range == Range::default()
+                && let Some(both) = joined(range, bound)
             {
-                range = bound;
+                range = both;
                 self.use_up(place - 1, end + 1 - place);
                 continue;
             }
@@ -69,13 +69,8 @@ impl Words {
                 true => begin,
                 false => self.with_lead(begin, &["but"]),
             };
-            let bounds_again = new.since.and(range.since).or(new.until.and(range.until));
-            let (since, until) = (range.since.or(new.since), range.until.or(new.until));
-            let is_empty = since
-                .zip(until)
-                .is_some_and(|(since, until)| since >= until);
-            if bounds_again.is_none() && !is_empty {
-                range = Range { since, until };
+            if let Some(both) = joined(range, new) {
+                range = both;
                 self.use_up(begin, end - begin);
             }
         }
@@ -239,6 +234,16 @@ impl Words {
     }
 }
 
+/// Both ranges as one; none if an end is bounded again, or no time is left.
+fn joined(range: Range, new: Range) -> Option<Range> {
+    let bounds_again = new.since.and(range.since).or(new.until.and(range.until));
+    let (since, until) = (range.since.or(new.since), range.until.or(new.until));
+    let is_empty = since
+        .zip(until)
+        .is_some_and(|(since, until)| since >= until);
+    (bounds_again.is_none() && !is_empty).then_some(Range { since, until })
+}
+
 /// The night that begins on the day of a midnight, as far as it is over.
 fn night_of(midnight: DateTime, now: DateTime) -> Range {
     let (begin, end) = NIGHT;
@@ -339,6 +344,10 @@ mod tests {
             ("since 2020 before 2010", "2020-01-01 - before 2010"),
             ("before 2010 since 2010", "- 2010-01-01 since 2010"),
             ("yesterday since 2023", "2026-11-27 2026-11-28 since 2023"),
+            (
+                "not before 2020 and not after 2010",
+                "2020-01-01 - not after 2010",
+            ),
         ] {
             assert_eq!(range(text), expected, "{text}");
         }

@@ -22,7 +22,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Severity;
 
 pub(crate) use location::{inwards, slug, the_place};
-pub(crate) use objects::{are_only_these, labels, one_list, pick};
+pub(crate) use objects::{are_only_these, dedup, labels, one_list, pick};
 pub(crate) use parts::Parts;
 
 use crate::answer::Missing;

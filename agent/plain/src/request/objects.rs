@@ -286,7 +286,7 @@ fn tells_none_apart(model: &Model) -> String {
     )
 }
 
-pub(super) fn dedup(mut words: Vec<String>) -> Vec<String> {
+pub(crate) fn dedup(mut words: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     words.retain(|word| seen.insert(word.clone()));
     words

@@ -5,7 +5,9 @@ use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, EventsWanted, Look, Looked};
 use watchkeeper_plain::scene::{Deployed, Model, Place, Shape};
 
-use crate::support::{ask, deployed, proposal_in, question_in, scene, with_pipelines};
+use crate::support::{
+    ask, camera, deployed, proposal_in, question_in, scene, specs, with_pipelines,
+};
 
 #[test]
 fn what_shall_be_different_is_answered_by_what_it_names() {
@@ -243,6 +245,45 @@ fn present_objects_at_a_place_come_from_a_watch_of_that_place() {
         let said = refusal_in(text, &scene);
         assert!(said.contains("I don't know"), "{text}: {said}");
     }
+}
+
+#[test]
+fn present_number_in_zones_is_not_that_of_the_picture() {
+    let mut scene = scene();
+    for text in [
+        "tell me when a person appears on camera gate",
+        "tell me when a person enters the left half on camera gate",
+        "tell me when a person appears on camera dock",
+        "tell me when a person stays in the whole picture for 20 seconds on camera yard",
+    ] {
+        let spec = deployed(text);
+        scene.pipelines.push(Deployed {
+            name: spec.id.to_string(),
+            spec,
+            paused: false,
+            paused_until: None,
+            not_running: None,
+        });
+    }
+    for (camera, is_part) in [("gate", true), ("dock", false), ("yard", false)] {
+        let text = format!("how many people are on camera {camera} now");
+        let Answer::Look(looked) = ask(&text, &scene) else {
+            panic!("{text}: {:#?}", ask(&text, &scene));
+        };
+        let said = looked.text;
+        assert_eq!(said.contains("only what is in it"), is_part, "{said}");
+    }
+}
+
+#[test]
+fn camera_with_an_everyday_name_is_meant_behind_at_the() {
+    let mut scene = scene();
+    scene.cameras.push(camera("stop-1", "Bus stop"));
+    let wanted = events_in("was anybody at the bus stop today", &scene);
+    assert_eq!(wanted.camera.unwrap().as_str(), "stop-1");
+    let text = "tell me when a person is at the bus stop";
+    let proposed = proposal_in(text, &scene);
+    assert_eq!(specs(&proposed)[0].source.as_str(), "stop-1");
 }
 
 #[test]

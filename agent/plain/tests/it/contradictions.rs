@@ -111,6 +111,7 @@ fn hours_are_read_as_owners_say_them() {
         ("but not at night", "06:00", "22:00"),
         ("between 7:30 and 8:45 pm", "19:30", "20:45"),
         ("after 7:30", "07:30", "00:00"),
+        ("after 12:30 at night", "00:30", "06:00"),
     ] {
         let read = schedule(&format!("{text} {said}"));
         assert_eq!((&*read.from, &*read.to), (from, to), "{said}");

@@ -59,6 +59,8 @@ fn short_question_goes_on_from_the_one_before() {
     ] {
         assert_eq!(of("how many cars came today", text), None, "{text}");
     }
+    let compared = "how many cars came yesterday and today?";
+    assert_eq!(of(compared, "and on monday?"), None, "which of the two");
 }
 
 #[test]

@@ -184,6 +184,17 @@ fn correction_concerns_what_was_just_talked_about() {
         assert_eq!(*changed.proposal.changes[0].pipeline(), id, "{text}");
         hear(&mut talk, "no", &later);
     }
+    // It is the watch that was stopped, too.
+    hear(&mut talk, "stop it", &later);
+    applied(hear(&mut talk, "yes", &later));
+    let mut paused = later.clone();
+    let mut stopped = paused.pipelines.iter_mut();
+    stopped.find(|p| p.spec.id == id).unwrap().spec.paused = true;
+    for text in ["start it again", "delete it"] {
+        let changed = offer(hear(&mut talk, text, &paused));
+        assert_eq!(*changed.proposal.changes[0].pipeline(), id, "{text}");
+        hear(&mut talk, "no", &paused);
+    }
     // After a request that failed it concerns no other watch.
     let mut talk = SessionState::default();
     let failed = hear(&mut talk, "tell me when a red car is on camera gate", &here);

@@ -14,6 +14,7 @@ use super::super::delegation::Delegation;
 use super::super::facts::{ToolFact, TurnFacts};
 use super::super::tool_context::ToolContext;
 use super::super::turn_record::TurnHead;
+use crate::lesson::mistake::INVALID_ARGUMENTS;
 use crate::operations::proposed_action::MAX_ACTIONS;
 use crate::permissions::Effect;
 
@@ -80,7 +81,7 @@ impl ToolInput<'_> {
     /// # Errors
     /// A sentence for the language model, if they do not match the schema.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, String> {
-        let wrong = |why: &str| format!("the arguments do not match the schema: {why}");
+        let wrong = |why: &str| format!("{INVALID_ARGUMENTS}: {why}");
         let given: Value = self.arguments.parse().map_err(|e| wrong(&e.to_string()))?;
         body::read(given).map_err(|refusal| wrong(&name_forms(&refusal.0.detail)))
     }

@@ -10,6 +10,7 @@ use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
 use super::draft_edit::{DraftEdit, edited_text, schema_of_edits};
 use super::draft_spec::spec;
+use crate::lesson::mistake::INVALID_ARGUMENTS;
 use crate::permissions::Effect;
 use crate::proposal::checks::check_draft;
 
@@ -176,8 +177,9 @@ fn ignored_members(workflow: &Value) -> impl Iterator<Item = String> {
 /// The workflow, if it is a JSON object within the size limit.
 fn read_definition(written: Value) -> Result<Value, String> {
     let workflow = match written {
-        Value::String(text) => serde_json::from_str(&text)
-            .map_err(|e| format!("the definition is not JSON: {e}; send all of it again"))?,
+        Value::String(text) => serde_json::from_str(&text).map_err(|e| {
+            format!("{INVALID_ARGUMENTS}: the definition is not JSON: {e}; send all of it again")
+        })?,
         other => other,
     };
     if !workflow.is_object() {
