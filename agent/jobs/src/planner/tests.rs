@@ -562,14 +562,6 @@ fn words_of_further_people_make_one_plan() {
             "./a sorted by day, newest first",
         ),
         (
-            "one album for each house in ./a, the houses are the subfolders",
-            "./a by folder",
-        ),
-        (
-            "the drone's pictures from ./a (the drone is the DJI)",
-            "photos in ./a taken with the dji",
-        ),
-        (
             "split ./a into outings, a new outing starts after a pause of more than 2 hours",
             "./a by gaps of 2 hours",
         ),
