@@ -299,10 +299,7 @@ impl Tier for S3Tier {
     fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Removal, TierError>> {
         async move {
             let removed = self.request(Method::DELETE, hash, None).await;
-            removed.map(|found| Removal {
-                was_there: found.is_some(),
-                unreachable: Vec::new(),
-            })
+            removed.map(|_| Removal::default())
         }
         .boxed()
     }

@@ -44,6 +44,7 @@ pub struct EndpointHealth {
 /// Result of removing a content from a tier.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removal {
+    /// Whether the tier has answered that it had the content; S3 does not say it.
     pub was_there: bool,
     /// Endpoints that may still hold the content: they are down or did not answer.
     pub unreachable: Vec<String>,

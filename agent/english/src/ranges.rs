@@ -40,9 +40,16 @@ pub fn range(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
     let denied = usize::from(one_of("no|not", lead));
     if one_of("older|newer", at(denied)) && at(denied + 1) == "than" {
         let begin = denied + 2 + usize::from(one_of("a|an", at(denied + 2)));
-        let (bound, count) = within(&[&["past"][..], words.get(begin..)?].concat(), now)?;
-        let end = begin + count - 1;
-        return match (at(denied) == "older") == (denied == 0) {
+        let is_older = at(denied) == "older";
+        let span = within(&[&["past"][..], words.get(begin..)?].concat(), now);
+        let span = span.map(|(bound, count)| (bound, begin + count - 1));
+        // "Older than 2010".
+        let date = || {
+            let Period { from, until, end } = period(words, denied + 2, now)?;
+            Some((if is_older { from } else { until }, end))
+        };
+        let (bound, end) = span.or_else(date).filter(|(bound, _)| bound < now)?;
+        return match is_older == (denied == 0) {
             true => of(None, Some(bound), end),
             false => of(Some(bound), None, end),
         };
@@ -114,11 +121,8 @@ pub fn hours(words: &[&str], now: &Zoned) -> Option<(Range, usize)> {
     let (from, until, end) = match is_pair {
         true => {
             let last = clock_time(words.get(joint + 1..)?)?;
-            (
-                Some(first.before(last)?),
-                Some(last),
-                joint + 1 + last.count,
-            )
+            let end = joint + 1 + last.count;
+            (Some(first.before(last)?), Some(last), end)
         }
         false if first.sense != Sense::Day => return None,
         false if one_of("since|after|from", lead) => (Some(first), None, joint),
@@ -542,6 +546,9 @@ mod tests {
             ("saturday morning", "11-28T06:00 11-28T12:00"),
             ("saturday afternoon", "11-28T12:00 now"),
             ("older than 2 months", "- 09-28T15:00"),
+            ("older than 2010", "- 2010-01-01"),
+            ("no older than 2010", "2010-01-01 -"),
+            ("newer than today", "unread newer than today"),
             ("newer than a week by day", "11-21T15:00 - by day"),
             ("two hours ago", "unread two hours ago"),
             ("now by month", "unread now by month"),

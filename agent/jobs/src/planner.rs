@@ -36,6 +36,7 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
+use arrangement::Selection;
 use chain::Chain;
 use condition_set::Conditions;
 pub use job_request::is_job_request;
@@ -110,8 +111,8 @@ pub fn plan_refined<'r>(
     let mut refinements = refinements.into_iter().peekable();
     while let Some((words, at)) = refinements.next() {
         let is_last = refinements.peek().is_none();
-        if is_last && !request.by.is_empty() && request.best.is_some() {
-            request.is_best_of_all = !refine::keeps_of_each(old);
+        if is_last && !request.selection.by.is_empty() && request.selection.best.is_some() {
+            request.selection.is_best_of_all = !refine::keeps_of_each(old);
         }
         Refinement::read(words, next_second(at), names)?.apply(&mut request);
     }
@@ -125,7 +126,8 @@ pub fn read_as(plan: &Plan) -> String {
     let steps = plan.steps.iter().filter_map(|step| {
         let tool = step.call.tool.as_str();
         let params = match tool {
-            "list_pictures" | ARCHIVE_QUERY | "measure_quality" => return None,
+            "list_pictures" | "measure_quality" => return None,
+            ARCHIVE_QUERY => Some(in_words(&step.call.params)).filter(|said| !said.is_empty())?,
             FIND_OBJECTS | READ_CODES => step.reason.clone(),
             _ => in_words(&step.call.params),
         };
@@ -142,7 +144,10 @@ pub fn understands(text: &str, now: DateTime, names: &KnownNames) -> bool {
         matches!(request.source, Source::Events { .. }) && job_request::asks_number(text)
     };
     let is_for_files = |request: Request| {
-        let narrows = request.best.is_some() || request.conditions != Conditions::default();
+        let Selection {
+            best, conditions, ..
+        } = &request.selection;
+        let narrows = best.is_some() || *conditions != Conditions::default();
         let is_of_folder = matches!(request.source, Source::Folder(_));
         !asks(&request) && (request.organises() || narrows && is_of_folder)
     };
@@ -187,6 +192,7 @@ fn choose(chain: &mut Chain, request: &Request) {
 /// The steps that leave pictures out. Those that need no pixels come first: the others then decode
 /// fewer pictures. Duplicates are dropped among those that are left.
 fn clean(chain: &mut Chain, request: &Request) {
+    let selection = &request.selection;
     let wanted = conditions(request);
     if !wanted.is_empty() {
         let reason = match request.cameras.as_slice() {
@@ -197,7 +203,7 @@ fn clean(chain: &mut Chain, request: &Request) {
         };
         chain.add_on_pictures("wanted", "filter", Value::Object(wanted), &reason);
     }
-    let conditions = &request.conditions;
+    let conditions = &selection.conditions;
     if let Some(sharpness) = conditions.least_sharpness() {
         chain.measure();
         let params = json!({"min_sharpness": sharpness});
@@ -220,7 +226,7 @@ fn clean(chain: &mut Chain, request: &Request) {
     // Last: the picture that is kept of a burst must meet all conditions.
     if conditions.without_duplicates == Some(true) {
         let mut params = duplicate_params(request);
-        if let Some(order) = request.best_of_burst.filter(|order| *order != "quality") {
+        if let Some(order) = selection.best_of_burst.filter(|order| *order != "quality") {
             params["by"] = json!(order);
         }
         let reason = match request.is_exact {
@@ -230,8 +236,8 @@ fn clean(chain: &mut Chain, request: &Request) {
         chain.add_on_pictures("unique", "find_duplicates", params, reason);
         chain.is_measured |= !request.is_exact;
     }
-    let orders = [request.order, request.best.map(|(_, by)| by)];
-    let groupings = request.by.iter().copied();
+    let orders = [selection.order, selection.best.map(|(_, by)| by)];
+    let groupings = selection.by.iter().copied();
     let by_score = |by: &str| by == "quality" || by == "sharpness";
     if orders.into_iter().flatten().chain(groupings).any(by_score) {
         chain.measure();
@@ -310,22 +316,24 @@ fn sets(chain: &mut Chain, sets: &Sets, request: &Request) {
 /// The steps that group pictures and keep the best: of all before they are grouped, of each group
 /// after that.
 fn group_and_choose(chain: &mut Chain, request: &Request) {
-    let is_grouped = !request.by.is_empty() || request.sets.is_some();
-    let is_of_all = is_grouped && request.is_best_of_all;
+    let selection = &request.selection;
+    let is_grouped = !selection.by.is_empty() || selection.sets.is_some();
+    let is_of_all = is_grouped && selection.is_best_of_all;
     if is_of_all {
-        best(chain, request);
+        best(chain, selection);
         chain.pictures = chain.collection().replace(".groups}", ".pictures}");
     }
     chain.groups = None;
-    if request.by.contains(&CODE) && !request.conditions.shown.iter().any(ObjectCount::is_code) {
+    if selection.by.contains(&CODE) && !selection.conditions.shown.iter().any(ObjectCount::is_code)
+    {
         let params = json!({});
         let codes = chain.add_on_pictures("codes", READ_CODES, params, "the texts to group by");
         chain.pictures = format!("${{{codes}.all}}");
     }
-    if let Some(wanted) = &request.sets {
+    if let Some(wanted) = &selection.sets {
         sets(chain, wanted, request);
     }
-    for (level, by) in request.by.iter().enumerate() {
+    for (level, by) in selection.by.iter().enumerate() {
         let name = match level {
             0 => "group".to_owned(),
             1 => "subgroup".to_owned(),
@@ -337,10 +345,10 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
             LIKENESS => GROUP_ALIKE,
             by => {
                 params["by"] = json!(by);
-                if let Some(minutes) = request.gap_minutes.filter(|_| by == "gap") {
+                if let Some(minutes) = selection.gap_minutes.filter(|_| by == "gap") {
                     params["gap_minutes"] = json!(minutes);
                 }
-                if let Some(metres) = request.place_metres.filter(|_| by == "place") {
+                if let Some(metres) = selection.place_metres.filter(|_| by == "place") {
                     params["place_metres"] = json!(metres);
                 }
                 "group"
@@ -350,26 +358,26 @@ fn group_and_choose(chain: &mut Chain, request: &Request) {
         chain.groups = Some(format!("${{{name}.groups}}"));
     }
     if !is_of_all {
-        best(chain, request);
+        best(chain, selection);
     }
 }
 
-fn best(chain: &mut Chain, request: &Request) {
-    let Some((count, order)) = request.best else {
+fn best(chain: &mut Chain, selection: &Selection) {
+    let Some((count, order)) = selection.best else {
         return;
     };
     let mut params = json!({"from": chain.collection(), "count": count, "by": order});
-    if let Some(percent) = request.percent {
+    if let Some(percent) = selection.percent {
         params["count"] = json!(MAX_COUNT);
         params["percent"] = json!(percent);
     }
-    if let Some(total) = request.total {
+    if let Some(total) = selection.total {
         params["total"] = json!(total);
     }
-    let by = request.by.join(" and ");
+    let by = selection.by.join(" and ");
     let reason = match () {
         () if by.is_empty() => "the best ones".to_owned(),
-        () if request.is_best_of_all => {
+        () if selection.is_best_of_all => {
             format!("the best of all; for as many of each {by}, say \"of each\"")
         }
         () => format!("the best of each {by}; for as many of all, say \"in total\""),
@@ -381,7 +389,7 @@ fn best(chain: &mut Chain, request: &Request) {
 /// The conditions of a request that are checked without pixels.
 fn conditions(request: &Request) -> Map<String, Value> {
     let mut conditions = Map::new();
-    let mut texts = request.conditions.of_metadata();
+    let mut texts = request.selection.conditions.of_metadata();
     // Of events the tool brings only those of a time and of one camera.
     let is_of_events = matches!(request.source, Source::Events { .. });
     match request.cameras.as_slice() {
@@ -401,6 +409,7 @@ fn conditions(request: &Request) -> Map<String, Value> {
     }
     if is_of_events {
         let unwanted = request
+            .selection
             .conditions
             .shown
             .iter()
@@ -431,9 +440,12 @@ fn source(chain: &mut Chain, request: &Request) {
                 chain.add_on_pictures("all", "combine", params, "the pictures of all folders");
             }
         }
-        Source::Collection(name) => {
+        Source::Collection(name, params) => {
             chain.inputs.insert("collection".to_owned(), json!(name));
-            let params = json!({"collection": "${inputs.collection}", "folder": "pictures"});
+            let mut params = params.clone();
+            params.insert("collection".to_owned(), json!("${inputs.collection}"));
+            params.insert("folder".to_owned(), json!("pictures"));
+            let params = Value::Object(params);
             let reason = "the pictures of the collection in the archive";
             let archive = chain.add("archive", ARCHIVE_QUERY, params, reason);
             chain.pictures_of(&archive);
@@ -473,7 +485,9 @@ fn source(chain: &mut Chain, request: &Request) {
 
 /// The step that orders what is shown, if an order is wanted.
 fn order(chain: &mut Chain, request: &Request) {
-    let Some(order) = request.order else { return };
+    let Some(order) = request.selection.order else {
+        return;
+    };
     let params = json!({"pictures": chain.collection(), "by": order});
     let order = chain.add("order", "rank", params, "the order that is wanted");
     match &mut chain.groups {

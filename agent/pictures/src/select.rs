@@ -23,6 +23,10 @@ pub enum Order {
     Largest,
     /// Fewest pixels first.
     Smallest,
+    /// Most columns of pixels first.
+    Widest,
+    /// Most rows of pixels first.
+    Tallest,
     /// Most bytes of the file first; files that are gone last.
     MostBytes,
     /// Fewest bytes of the file first; files that are gone last.
@@ -80,6 +84,8 @@ pub fn compare(a: &Picture, b: &Picture, order: Order, zone: &TimeZone) -> Order
                 _ => pixels(a).cmp(&pixels(b)),
             }
         }
+        Order::Widest => b.width.cmp(&a.width),
+        Order::Tallest => b.height.cmp(&a.height),
         Order::MostBytes | Order::FewestBytes => {
             let (a, b) = (a.file_bytes(), b.file_bytes());
             known_first(a.is_some(), b.is_some()).then(match order {

@@ -135,7 +135,7 @@ steps:
         "steps.b.depends_on: no step \"z\"; there are Bad, a, b, c, d, e",
         "steps.b.depends_on: the step waits for itself",
         "steps.b.params.by: \"mood\" is not one of quality, sharpness, exposure, contrast, noise, \
-         newest, oldest, largest, smallest, most_bytes, fewest_bytes, ends, name, worst, blurriest, flattest, noisiest, brightest, darkest",
+         newest, oldest, largest, smallest, widest, tallest, most_bytes, fewest_bytes, ends, name, worst, blurriest, flattest, noisiest, brightest, darkest",
         "steps.b.params.x: no parameter \"x\"; there are by, pictures",
         "steps.c.params.count: 0 is not an integer from 1 to 10000",
         "steps.c: another step has this name; rename one",

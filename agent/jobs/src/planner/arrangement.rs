@@ -24,13 +24,18 @@ const ENDS_OF_TRAITS: [&[&str]; 6] = [
 ];
 
 /// Pictures that a request keeps, in their groups and order.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Selection {
     pub(super) conditions: Conditions,
-    pub(super) duplicates: Option<Sets>,
-    /// The order whose first picture is kept of each burst.
+    /// Groups before those of `by`, which divide them.
+    pub(super) sets: Option<Sets>,
+    /// The order whose first picture is kept of each burst; quality if absent.
     pub(super) best_of_burst: Option<&'static str>,
+    /// Groupings; a further one divides the groups of the one before.
     pub(super) by: Vec<&'static str>,
+    /// Number of pictures to keep, and by what order.
     pub(super) best: Option<(u64, &'static str)>,
+    /// Whether that is the number of all pictures, and not of each group.
     pub(super) is_best_of_all: bool,
     /// Most pictures of all groups together, beside a number of each.
     pub(super) total: Option<u64>,
@@ -40,21 +45,21 @@ pub(super) struct Selection {
     pub(super) gap_minutes: Option<f64>,
     /// Longest distance in a group by place, if one is said.
     pub(super) place_metres: Option<u64>,
+    /// Order in which the pictures are shown.
     pub(super) order: Option<&'static str>,
-    /// Words that are understood, and can't be done.
-    pub(super) refused: Vec<String>,
 }
 
 impl Words {
-    /// Reads what is kept. Pictures are bounded by a folder or a time, or are those of all events.
+    /// Reads what is kept, and the words that are understood and can't be done. Pictures are those
+    /// of a folder or a time, or of all events.
     pub(super) fn selection(
         &mut self,
         names: &KnownNames,
         is_folder: bool,
         is_bounded: bool,
-    ) -> Selection {
+    ) -> (Selection, Vec<String>) {
         let is_each = self.has_each();
-        let is_blurred_apart = self.blurred_apart();
+        let blurred = self.blurred_apart().then_some("sharpness");
         let division = self.division();
         let total = self.total();
         let gap_minutes = self.gap();
@@ -77,16 +82,14 @@ impl Words {
         let says_burst = is_one && self.of_each_burst();
         // Beside it another "of each" is a second choice.
         let is_of_two = says_burst && self.has_each();
-        let blurred = is_blurred_apart.then_some("sharpness");
         let gap = gap_minutes.map(|_| "gap");
         let (place, by) = self.groupings(is_bounded, [blurred, gap, division]);
         let is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
         let is_of_all = is_total_only && choice.is_some();
         let is_in_total = is_of_all || total.is_none() && self.takes_all(choice);
         let is_of_set = is_one && by.is_empty() && conditions.without_duplicates == Some(true);
-        let is_of_set = is_of_set && self.keeps_behind(choice, duplicates_at);
         // The step that drops duplicates keeps the best of each burst.
-        let is_of_burst = says_burst || is_of_set;
+        let is_of_burst = is_of_set && self.keeps_behind(choice, duplicates_at) || says_burst;
         let drops = conditions.without_duplicates;
         conditions.without_duplicates = is_of_burst.then_some(true).or(drops);
         // An event has one picture.
@@ -105,10 +108,10 @@ impl Words {
         ];
         let refused = refused.into_iter().flatten();
         let refused = refused.chain(conditions.refused(duplicates.is_some()));
-        Selection {
-            refused: refused.map(str::to_owned).collect(),
+        let refused = refused.map(str::to_owned).collect();
+        let selection = Selection {
             conditions,
-            duplicates,
+            sets: duplicates,
             best_of_burst: best.map(|(_, order)| order).filter(|_| is_of_burst),
             by,
             best: best.filter(|_| !is_of_burst && !is_one_of_event),
@@ -118,7 +121,8 @@ impl Words {
             gap_minutes,
             place_metres,
             order,
-        }
+        };
+        (selection, refused)
     }
 
     /// Uses up `per burst` with an `of each` beside it: "one per burst, the sharpest of each".
@@ -171,14 +175,14 @@ impl Words {
     pub(super) fn not_done(
         &self,
         selection: &Selection,
+        mut refused: Vec<String>,
         is_like: bool,
         has_tags: bool,
     ) -> Vec<String> {
-        let mut refused = selection.refused.clone();
         // Of two orders, or two kinds of sets, one would be lost.
         let is_ordered = selection.order.is_some() || selection.best.is_some();
         refused.extend((is_like && is_ordered).then(|| "like".to_owned()));
-        let has_duplicates = selection.duplicates.is_some();
+        let has_duplicates = selection.sets.is_some();
         let has_other_sets = has_duplicates || selection.by.first() == Some(&LIKENESS);
         refused.extend((has_tags && has_other_sets).then(|| "tag".to_owned()));
         let is_grouped = !selection.by.is_empty() || has_duplicates || has_tags;
@@ -424,7 +428,8 @@ impl Words {
         };
         let is_kept = |place: usize| {
             let verbs = ["keep", "keeping", "pick", "choose", "select", "only"];
-            self.is_after(place, 1, &verbs)
+            let makes_it = self.is_after(place, 2, &["make"]) && self.is_after(place, 1, &["it"]);
+            makes_it || self.is_after(place, 1, &verbs)
         };
         let counted = |place: usize| {
             // "Two sharp photos": conditions are used up.

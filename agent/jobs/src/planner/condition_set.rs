@@ -75,6 +75,20 @@ impl Conditions {
         is_joined
     }
 
+    /// Adds hours to the last ones: "before 9 or after 18".
+    pub(super) fn join_hours(&mut self, test: &Test) -> bool {
+        let last = self.tests.last_mut();
+        let all = last.and_then(|last| {
+            let both = format!("{} or {}", last.hours_text()?, test.hours_text()?);
+            Some((last, both))
+        });
+        let is_joined = all.is_some();
+        if let Some((last, both)) = all {
+            *last = Test::is("hour", &both);
+        }
+        is_joined
+    }
+
     /// Returns whether a test is the other bound of the field of the last one.
     pub(super) fn bounds_last(&self, test: &Test) -> bool {
         let last = self.tests.last();

@@ -30,6 +30,10 @@ const METADATA: Table = Table(
 /// Most words of a listed condition and its joint.
 const MAX_LISTED: usize = 6;
 
+/// Verbs of what a picture has, behind "that" or "which".
+const HAVING: &str = "\
+    bear|bears|carries|carry|contain|contains|has|have|show|shows";
+
 /// Negations that ask to take something away: of metadata they mean the data, not the picture.
 const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
 
@@ -106,6 +110,12 @@ impl Words {
             };
             (sense, end) = (next_sense, next);
         }
+        // "Kick out duplicates and those without GPS" may deny the second ones too.
+        let behind = self.denied(end + 1);
+        let names_others = behind > end + 1 && self.opening(behind).is_some();
+        if !sense.is_wanted && names_others && self.is_one(end, &["and", "or", "nor"]) {
+            return None;
+        }
         let denies = !sense.is_wanted || self.is_in(place, EXCEPTIONS);
         if denies && self.may_deny_more(place, end, known, all) {
             return None;
@@ -160,7 +170,8 @@ impl Words {
             && self.is_one(place - 1, &["and", "or"])
             && self.get(place - 2).is_none_or(is_filler);
         let is_either = is_behind_value && self.is_one(place - 1, &["or"]);
-        let is_joined = is_behind_value && all.join(&test) || is_either && all.join_fault(&test);
+        let is_joined = is_behind_value && all.join(&test)
+            || is_either && (all.join_fault(&test) || all.join_hours(&test));
         // "Over 2 megapixels but under 8 megapixels".
         let is_bound = self.is_after(place, 1, &["but"]) && all.bounds_last(&test);
         if !is_joined {
@@ -247,9 +258,7 @@ impl Words {
         let is_negated = self.stands(place + 1, &["do", "not"]);
         let verb = place + 1 + if is_negated { 2 } else { 0 };
         let (is_wanted, end) = match () {
-            () if is_relative && self.is_one(verb, &["have", "show", "contain"]) => {
-                (!is_negated, verb + 1)
-            }
+            () if is_relative && self.is_in(verb, HAVING) => (!is_negated, verb + 1),
             () if self.is_one(place, &["with", "having", "showing", "containing"]) => {
                 (true, place + 1)
             }
@@ -333,8 +342,11 @@ impl Words {
             all.add(Test::is(field, "known").wanted(is_wanted))?;
             return Some(end);
         }
-        let shows = ["with", "having", "showing", "show", "containing", "of"];
-        let object = denied + usize::from(!is_wanted && self.is_one(denied, &shows));
+        let opened = (place..=denied).find_map(|at| self.opening(at));
+        if let Some((inner, begin)) = opened.filter(|_| !is_wanted) {
+            return self.denied_possession(begin, inner, known, all);
+        }
+        let object = denied + usize::from(!is_wanted && self.stands(denied, &["of"]));
         let found = self.shown(place, is_wanted, known);
         if let Some((shown, end)) = found.or_else(|| self.shown(object, is_wanted, known)) {
             all.show(shown)?;
@@ -351,6 +363,30 @@ impl Words {
         };
         all.add(test.wanted(is_wanted))?;
         Some(end)
+    }
+
+    /// Reads what denied pictures have or lack: `except those with GPS`, `leave out those without a
+    /// code`. "Except those with GPS and a dog" denies those with both, which no condition says.
+    fn denied_possession(
+        &self,
+        place: usize,
+        inner: Sense,
+        known: &KnownNames,
+        all: &mut Conditions,
+    ) -> Option<usize> {
+        let sense = Sense {
+            is_wanted: !inner.is_wanted,
+            is_removal: false,
+        };
+        let end = self.possession(place, sense, known, all)?;
+        let next = end + 1;
+        let goes_on = self.is_one(end, &["and", "or", "nor", "but"])
+            && (self.opening(next).is_some()
+                || self.is_bare_noun(next, known)
+                || self.test(next).is_some()
+                || self.range_at(next).is_some());
+        let is_clear = !goes_on || inner.is_wanted && self.stands(end, &["or"]);
+        is_clear.then_some(end)
     }
 
     /// The place of what a negation denies: `except those at night`, `leave out anything blurred`.

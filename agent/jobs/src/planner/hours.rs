@@ -6,7 +6,7 @@
 
 use std::str::FromStr as _;
 
-use watchkeeper_english::{NIGHT, Sense, clock_time, one_of, part_of_day};
+use watchkeeper_english::{ClockTime, NIGHT, Sense, clock_time, one_of, part_of_day};
 use watchkeeper_pictures::condition::Condition;
 
 use super::self_standing::{Found, Test};
@@ -15,6 +15,10 @@ use super::words::{Table, is_picture_noun, number};
 
 /// Words behind bare numbers that are hours.
 const BEHIND_HOURS: &str = "and|at|by|each|every|from|in|of|on|only|per|sorted|with|without";
+
+/// Seconds of an hour, and those until noon.
+const HOUR_S: u32 = 3600;
+const NOON_S: u32 = 12 * HOUR_S;
 
 const WEEKDAYS: Table = Table(
     "monday|tuesday|wednesday|thursday|friday|saturday|sunday|weekend=saturday or sunday\
@@ -31,6 +35,11 @@ const SEASONS: Table = Table(
 );
 
 impl Words {
+    /// Returns whether a noun for pictures stands at a place: "the October ones".
+    fn is_of_pictures(&self, place: usize) -> bool {
+        self.get(place).is_some_and(is_picture_noun) || self.stands(place, &["ones"])
+    }
+
     /// `in the morning`, `at night`, `morning photos`, or the word after a day.
     pub(super) fn part_of_day(&self, place: usize) -> Option<Found> {
         let has_preposition = self.is_one(place, &["in", "at", "during", "on", "from", "of"]);
@@ -46,7 +55,7 @@ impl Words {
             hour => hour - 24,
         };
         let hours = format!("{}-{}", hour(from), hour(to));
-        let is_before_noun = self.get(at + 1).is_some_and(is_picture_noun);
+        let is_before_noun = self.is_of_pictures(at + 1);
         let is_meant = has_preposition || is_behind_day || several.is_some() || is_before_noun;
         is_meant.then(|| (Test::is("hour", &hours), at + 1))
     }
@@ -58,59 +67,61 @@ impl Words {
 
     /// `between 8:00 and 10:00`, `from 8 to 10 pm`, `after 18:00` or `before noon`.
     pub(super) fn clock_times(&self, place: usize) -> Option<Found> {
-        let first = self.clock(place + 1)?;
+        let (first, end) = self.clock(place + 1)?;
+        let is_clear = first.sense == Sense::Day;
+        // From seven on "o'clock" is of the morning, unless the other time says its half.
+        let of_morning = |time: ClockTime| match time.sense {
+            Sense::Face if time.seconds >= 7 * HOUR_S => ClockTime {
+                sense: Sense::Day,
+                ..time
+            },
+            _ => time,
+        };
+        let hour = |seconds: u32| f64::from(seconds) / f64::from(HOUR_S);
         let pairs = [("between", "and"), ("from", "to"), ("from", "until")];
         let is_pair = |(begin, joint): &(&str, &str)| {
-            self.stands(place, &[begin]) && self.stands(first.end, &[joint])
+            self.stands(place, &[begin]) && self.stands(end, &[joint])
         };
         if pairs.iter().any(is_pair) {
-            let last = self.clock(first.end + 1)?;
-            // "From 9 am to 5" may end in the night; "22 and 6" and "9 and 17" are of a clock of 24
-            // hours.
-            let is_of_24 = !first.is_clear && first.hour.max(last.hour) > 12.0;
+            let (last, behind) = self.clock(end + 1)?;
             // "From 10 to 20 November", "between 5 and 15 people".
-            let next = self.get(last.end).map(str::to_lowercase);
+            let next = self.get(behind).map(str::to_lowercase);
             let is_over = next.is_none_or(|next| one_of(BEHIND_HOURS, &next));
+            // "22 and 6" and "9 and 17" are of a clock of 24 hours.
+            let is_of_24 = !is_clear && first.seconds.max(last.seconds) > NOON_S && is_over;
             // "Between 9 and 12 am" and "between 9 and 12 in the morning" end at noon.
-            let is_long = last.end > first.end + 2;
-            let is_noon = first.hour < 12.0
-                && (last.hour == 0.0 && !first.is_clear || last.hour == 12.0 && is_long);
-            if !(last.is_clear || is_noon || is_of_24 && is_over) {
-                return None;
-            }
-            // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
-            let is_later = !first.is_clear && first.hour + 12.0 < last.hour;
-            let from = first.hour % 24.0 + if is_later { 12.0 } else { 0.0 };
-            let hours = format!("{from}-{}", if is_noon { 12.0 } else { last.hour });
-            return Some((Test::is("hour", &hours), last.end));
+            let ends_at_noon =
+                last.seconds == 0 && !is_clear || last.seconds == NOON_S && behind > end + 2;
+            let is_noon = first.seconds < NOON_S && ends_at_noon;
+            let begin = match last.sense {
+                Sense::Day => first,
+                _ => of_morning(first),
+            };
+            let from = begin.before(of_morning(last)).filter(|_| !is_noon);
+            let from = from.or((is_noon || is_of_24).then_some(first))?;
+            let until = if is_noon { NOON_S } else { last.seconds };
+            let hours = format!("{}-{}", hour(from.seconds) % 24.0, hour(until));
+            return Some((Test::is("hour", &hours), behind));
         }
+        let is_clear = of_morning(first).sense == Sense::Day;
         let comparison = match () {
             // Midnight ends one day and begins the next.
-            () if !first.is_clear || first.hour % 24.0 == 0.0 => return None,
+            () if !is_clear || hour(first.seconds) % 24.0 == 0.0 => return None,
             () if self.is_one(place, &["after", "from"]) => ">=",
             () if self.stands(place, &["before"]) => "<",
             () => return None,
         };
-        let end = first.end + usize::from(self.is_in(first.end, "onward|onwards"));
-        Some((Test::new("hour", comparison, first.hour), end))
+        let end = end + usize::from(self.is_in(end, "onward|onwards"));
+        Some((Test::new("hour", comparison, hour(first.seconds)), end))
     }
 
-    /// A time of the clock.
-    fn clock(&self, place: usize) -> Option<Clock> {
+    /// A time of the clock, and the place behind it.
+    fn clock(&self, place: usize) -> Option<(ClockTime, usize)> {
         let words = self.words_from(place);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let time = clock_time(&words)?;
         // "Between 11 and 2 at night": the half of the first one is not known.
-        if words.get(..time.count)?.contains(&"night") {
-            return None;
-        }
-        let hour = f64::from(time.seconds) / 3600.0;
-        Some(Clock {
-            hour,
-            // "After 3 o'clock" may be of the afternoon.
-            is_clear: time.sense == Sense::Day || time.sense == Sense::Face && hour >= 7.0,
-            end: place + time.count,
-        })
+        let time = clock_time(&words).filter(|time| !time.is_night)?;
+        Some((time, place + time.count))
     }
 
     pub(super) fn is_weekday(&self, place: usize) -> bool {
@@ -137,7 +148,7 @@ impl Words {
             let parts = self.several_parts_of_day(at + 1).filter(|_| !is_group);
             // "Sunday photos" may be those of one Sunday.
             let is_kind = self.is_one(at, &["weekend", "weekday"]);
-            let is_kind = is_kind && self.get(at + 1).is_some_and(is_picture_noun);
+            let is_kind = is_kind && self.is_of_pictures(at + 1);
             let is_any = has_article
                 || is_kind
                 || self.is_any_day(at)
@@ -247,7 +258,7 @@ impl Words {
         let begin = place + usize::from(is_led);
         let season = begin + usize::from(is_led && self.stands(begin, &["the"]));
         if let Some((months, end)) = self.meaning(season, SEASONS) {
-            let is_meant = is_led || self.get(end).is_some_and(is_picture_noun);
+            let is_meant = is_led || self.is_of_pictures(end);
             let is_meant = is_meant && self.get(end).and_then(number).is_none();
             return is_meant.then(|| (Test::is("month", months), end));
         }
@@ -274,18 +285,9 @@ impl Words {
         }
         // "In March 23" and "in March until Friday" are dates.
         let goes_on = self.is_in(end, "to|until|till") || self.get(end).and_then(number).is_some();
-        let is_before_noun = self.get(end).is_some_and(is_picture_noun);
+        let is_before_noun = self.is_of_pictures(end);
         let is_meant = is_led || is_before_noun || self.is_negated(begin);
         let test = Test::is("month", &months.join(" or "));
         (is_meant && !goes_on && !(is_between && months.len() == 1)).then_some((test, end))
     }
-}
-
-/// A time of the clock in a request.
-struct Clock {
-    /// 0 to 24, with minutes and seconds as a fraction.
-    hour: f64,
-    /// Whether it can only be a time of the clock, and of which half of the day.
-    is_clear: bool,
-    end: usize,
 }

@@ -3,18 +3,19 @@
 //! - A phrase of a table is replaced by words of the rules; the longest phrase counts.
 //! - Where the rules read one order of words only, the order is changed: "duplicates out" becomes
 //!   "without duplicates".
-//! - A clause that gives a reason, and one that defines a word of the request, are used up here.
+//! - A clause that gives a reason is used up here.
 //! - Any other word stays as it is typed.
 //!
 //! Not here: what the words mean ([`super::words`]), names of cameras, rules and zones.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use watchkeeper_english::{one_of, singular};
 
 use super::words::{
-    BETWEEN, BLURRED, DUPLICATES, GROUPINGS, Table, is_folder, is_maker, is_picture_noun,
-    is_picture_word, tokens_with_commas,
+    BETWEEN, BLURRED, DUPLICATES, GROUPINGS, Table, is_folder, is_picture_noun, is_picture_word,
+    tokens_with_commas,
 };
 
 /// A word with whether a comma follows.
@@ -23,122 +24,21 @@ pub(super) type Token = (String, bool);
 /// Passes over the tables: a meaning may be a part of another phrase.
 const PASSES: usize = 2;
 
-/// Phrases of any place in a request. "Them" stands for words without a meaning.
-const SYNONYMS: [Table; 6] = [LEFT_OUT, LOOKS, COPIES, OUTPUTS, GROUPS, OTHERS];
+/// A phrase with its meaning.
+type Entry = (&'static str, &'static str);
 
-/// What pictures must not have or be.
-const LEFT_OUT: Table = Table(
-    "apart from=except|aside from=except|other than=except|with the exception of=except\
-     |not counting=except|not including=except|but not=except|get rid of=remove|throw out=remove\
-     |throw away=remove|sift out=remove|weed out=remove|kick out=remove|take out=remove\
-     |filter out=remove|screen out=remove|discard=remove|cull=remove|eliminate=remove|ditch=remove\
-     |toss=remove|dump=remove|reject=remove|leave out=without|leaving out=without\
-     |leave aside=without|minus=without|have no=without|has no=without|having no=without\
-     |carry no=without|show no=without|contain no=without|do not have=without|does not have=without\
-     |lack=without|lacks=without|missing=without|left out=removed|taken out=removed\
-     |thrown out=removed|filtered out=removed|weeded out=removed|sorted out=removed\
-     |excluded=removed|omitted=removed|skipped=removed|dropped=removed|discarded=removed\
-     |none from=not from|none of=not of|none in=not in|by cameras other than=not\
-     |by a camera other than=not|with cameras other than=not|where no=without|on which no=without\
-     |in which no=without|free of=without|nothing else=only|hand me=give me|not one of=not\
-     |outside of=not in|stay out=removed",
-);
+static SYNONYMS: LazyLock<Vec<Entry>> =
+    LazyLock::new(|| Table(include_str!("synonyms.txt")).entries().collect());
 
-/// What pictures look like.
-const LOOKS: Table = Table(
-    "out of focus=blurred|not sharp=blurred|not in focus=blurred|in focus=sharp|focused=sharp\
-     |tack sharp=sharp|fuzzy=blurred|shaky=blurred|defocused=blurred|defocussed=blurred\
-     |unfocused=blurred|soft=blurred|motion blurred=blurred|motion blur=blurred\
-     |camera shake=blurred|least sharp=blurriest|most blurred=blurriest\
-     |clearest=sharpest|dim=dark|too dim=too dark|poorly lit=too dark|badly lit=too dark\
-     |under exposed=underexposed|too light=too bright|over exposed=overexposed\
-     |washed out=overexposed|over- and underexposed=overexposed and underexposed\
-     |crisp to fuzzy=sharpest to blurriest|sharp to blurred=sharpest to blurriest\
-     |blown out=overexposed|burnt out=overexposed\
-     |representative=best|single best=best|very best=best|whatever is=that are\
-     |anything that is=that are|everything that is=that are|that is=that are|that were=that are\
-     |which were=that are|which is=that are",
-);
+/// Verbs whose particle may stand behind their object: "leave the dark ones out".
+const PARTICLE_VERBS: &str =
+    "clean|divide|filter|kick|leave|pick|screen|sift|split|throw|tidy|weed";
 
-/// Copies and bursts. `PHOTOS` is any word for pictures.
-const COPIES: Table = Table(
-    "exact copies=identicals|exact duplicates=identicals|identical copies=identicals\
-     |identical PHOTOS=identicals|nearly identical PHOTOS=duplicates\
-     |near identical PHOTOS=duplicates|near duplicates=duplicates|duplicate PHOTOS=duplicates\
-     |double PHOTOS=duplicates|doubles=duplicates|dupes=duplicates|look alikes=duplicates\
-     |lookalikes=duplicates|set of duplicates=duplicate|sets of duplicates=duplicate\
-     |one of each set of identicals=without identicals\
-     |one of each pair of identicals=without identicals|with no two alike=without duplicates\
-     |no two alike=without duplicates|each PHOTOS once=without duplicates\
-     |every PHOTOS once=without duplicates|each motif once=without duplicates\
-     |every motif once=without duplicates|that look the same=which are duplicates\
-     |that look alike=which are duplicates|sequence=burst|sequences=bursts|burst sequences=bursts\
-     |burst series=burst|of each motif=of each duplicate\
-     |that exist twice=which are identicals|of every motif=of each duplicate\
-     |that are there twice=which are identicals|that are there twice or more=which are identicals\
-     |burst PHOTOS=bursts|PHOTOS bursts=bursts",
-);
+/// Words that end those verbs.
+const PARTICLES: &str = "aside|away|out|up";
 
-/// What is made of the pictures.
-const OUTPUTS: Table = Table(
-    "contact sheet|contact sheets|contact print=contact sheet|contact prints=contact sheets\
-     |proof sheet=contact sheet|proof sheets=contact sheets|index sheet=contact sheet\
-     |index print=contact sheet|page of thumbnails=contact sheet|sheet of thumbnails=contact sheet\
-     |collage=contact sheet|gallery=album|galleries=albums|gallery page=album|slideshow=album\
-     |slide show=album|web page=album|html page=album|web album=album|photo book=album\
-     |PHOTOS album=album|new album=album|new folder=folder|chapter=folder|chapters=folders\
-     |section=folder|subfolder=folder|subfolders=folders|sub folder=folder|directory=folder\
-     |directories=folders|subdirectory=folder|subdirectories=folders|side by side=them\
-     |its own folder=them|its own album=them|their own folders=them|separate folders=them\
-     |separate album=album|separate albums=albums|with the date under each PHOTOS=them\
-     |with the date under each=them|aside in=in|titled=called|labelled=called|by the name of=called\
-     |album name=album called|album named=album called|folder named=folder called",
-);
-
-/// How pictures are grouped and ordered.
-const GROUPS: Table = Table(
-    "split up=split|divide up=divide|divided up=divided|break down=split|broken down=split\
-     |daily=by day|weekly=by week|monthly=by month|yearly=by year|hourly=by hour|every group=each\
-     |each group=each|each one=each|each individual=each|within each=each|inside each=each\
-     |on each=of each|for each=each|for every=each|every PHOTOS=all|by the=by|on top=first\
-     |at the top=first|very first=first|very last=last|day they were taken=day|day taken=day\
-     |day of capture=day|capture date=day|shooting date=day|calendar day=day|calendar week=week\
-     |calendar month=month|kind of thing=class|type of object=class|spot=place\
-     |counts as the same place=them|counts as one place=them|that share a=by|and inside that=then\
-     |and within that=then|inside that=then|in the order in which they were taken=chronologically\
-     |in the order they were taken=chronologically|in order of time=chronologically\
-     |in time order=chronologically|by capture time=chronologically|nobody took PHOTOS for=gap of\
-     |nobody took a PHOTOS for=gap of|no PHOTOS were taken for=gap of|christmas eve=on 24 december\
-     |christmas day=on 25 december|dark to bright=darkest to brightest\
-     |bright to dark=brightest to darkest|old to new=oldest to newest|new to old=newest to oldest\
-     |good to bad=best to worst|small to large=smallest to largest\
-     |large to small=largest to smallest|better half=best 50 percent|better ones=best\
-     |half a dozen=6|a dozen=12|a couple of=2|a pair of=2",
-);
-
-/// Words of other kinds that mean what one of the rules does.
-const OTHERS: Table = Table(
-    "out of=of|go into=into|go in=into|goes in=into|on them=them|delete nothing=them|goes into=into\
-     |the rest=them|the remainder=them|the others=them|everything else=them|all other=all\
-     |what remains=them|what is left=them|of each other=them|remaining=them|the remaining=them\
-     |next to each other=them|or so=them|with the code they show=with code|code they show=code\
-     |code on them=code|what their code says=code|content of the code=code|text of the code=code\
-     |barcode or qr code=code|qr code or barcode=code|&=and|go through=show|look through=show\
-     |lay out=show|i'm looking for=find|i am looking for=find|pick out=pick|look for=find\
-     |looks like=look like|hand over=give|those with=ones with|those without=ones without\
-     |how many=show|have i=them|do i have=them|did i take=taken|did we take=taken|are there=them\
-     |that has=that have|which has=which have|that shows=that show|that contains=that contain\
-     |camera model=camera|model=camera|search for=find|todays=today|yesterdays=yesterday\
-     |would like=want|i'd like=want|i'd love=want|want to see=want|want to have=want|i took=taken\
-     |we took=taken|photographed=taken|captured=taken|recorded=taken|snapped=taken|using=with\
-     |clean up=clean|tidy up=tidy|tell me=show me|let me see=show me|let me have=show me\
-     |place them=put them|on which=with|in which=with|can be read=them|can be seen=them\
-     |is visible=them|is readable=them|are readable=them|a readable=a|no readable=no\
-     |the readable=the|are visible=them|is seen=them|px=pixels|%=percent\
-     |pixels in width=pixels wide|pixels in height=pixels high|pixels across=pixels wide\
-     |in the mornings=mornings|in the evenings=evenings|in the afternoons=afternoons\
-     |earlier than=before|later than=after|nothing but=only|a single=one|exactly one=one",
-);
+/// Most words between a verb and its particle.
+const MAX_OBJECT: usize = 6;
 
 /// Beginnings of questions about the pictures of a folder, which an album answers.
 const QUESTIONS: Table = Table(
@@ -172,13 +72,14 @@ pub(super) fn normal_form(text: &str) -> Vec<Token> {
     });
     let mut words: Vec<Token> = split.collect();
     split_hyphens(&mut words);
+    join_particles(&mut words);
     drop_reason(&mut words);
-    resolve_definition(&mut words);
     if words.iter().any(|(word, _)| is_folder(word)) {
         let begin = words
             .iter()
             .position(|(word, _)| !one_of("please|and|so", &word.to_lowercase()));
-        replace_at(&mut words, begin.unwrap_or(0), &[QUESTIONS]);
+        let questions: Vec<Entry> = QUESTIONS.entries().collect();
+        replace_at(&mut words, begin.unwrap_or(0), &questions);
     }
     for _ in 0..PASSES {
         let mut at = 0;
@@ -247,11 +148,39 @@ fn split_hyphens(words: &mut Vec<Token>) {
             let behind = phrase.strip_prefix(spaced.as_str());
             behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(' '))
         };
-        let mut phrases = SYNONYMS.iter().flat_map(|table| table.phrases());
         let is_shape = one_of("landscape format|portrait format|upright format", &spaced);
+        let mut phrases = SYNONYMS.iter().map(|(phrase, _)| *phrase);
         let is_split = spaced.contains(' ') && (is_shape || phrases.any(begins));
         if is_split && word(words, at).contains('-') && !is_name(words, at) {
             replace(words, at..at + 1, &spaced);
+        }
+    }
+}
+
+/// Puts the particle of a phrase of [`SYNONYMS`] behind its verb: "leave the dark ones out" becomes
+/// "leave out the dark ones".
+fn join_particles(words: &mut Vec<Token>) {
+    for verb in 0..words.len() {
+        if !is_in(words, verb, PARTICLE_VERBS) {
+            continue;
+        }
+        let mut behind = verb + 1..words.len().min(verb + 2 + MAX_OBJECT);
+        let Some(at) = behind.find(|at| is_in(words, *at, PARTICLES)) else {
+            continue;
+        };
+        let joint = "and|by|into|or|then";
+        let is_object = |at: usize| !has_comma(words, at) && !is_in(words, at, joint);
+        let ends = at + 1 == words.len()
+            || has_comma(words, at)
+            || is_in(words, at + 1, "and|by|from|in|into|of|then");
+        let phrase = format!("{} {}", word(words, verb), word(words, at));
+        let is_known = SYNONYMS.iter().any(|(known, _)| *known == phrase);
+        if is_known && at > verb + 1 && ends && (verb..at).all(is_object) {
+            let (particle, comma) = words.remove(at);
+            words.insert(verb + 1, (particle, false));
+            if let Some((_, has_comma)) = words.get_mut(at) {
+                *has_comma |= comma;
+            }
         }
     }
 }
@@ -279,40 +208,8 @@ fn drop_reason(words: &mut Vec<Token>) {
     }
 }
 
-/// Replaces a word by the one that defines it: `the houses are the subfolders`, `(the drone is the
-/// DJI)`. Such a clause ends the request or stands before a comma.
-fn resolve_definition(words: &mut Vec<Token>) {
-    let articles = "a|an|each|every|my|one|the";
-    let is_known =
-        |noun: &str| is_maker(noun) || noun == "subfolder" || GROUPINGS.get(noun) == Some("folder");
-    let noun = |at: usize| singular(&word(words, at));
-    let found = (0..words.len()).find_map(|begin| {
-        let value = begin + 3 + usize::from(is_in(words, begin + 3, articles));
-        let is_clause = is_in(words, begin, articles) && is_in(words, begin + 2, "are|is|means");
-        let is_end = value + 1 == words.len() || has_comma(words, value);
-        let outside = |wanted: &str| {
-            let mut others = (0..begin).chain(value + 1..words.len());
-            others.any(|at| noun(at) == wanted)
-        };
-        let (name, meaning) = (noun(begin + 1), noun(value));
-        let pairs = [(name.clone(), meaning.clone()), (meaning, name)];
-        let mut pairs = pairs.into_iter();
-        let pair = pairs.find(|(from, to)| is_known(to.as_str()) && outside(from.as_str()));
-        (is_clause && is_end).then_some((begin..value + 1, pair?))
-    });
-    let Some((clause, (from, to))) = found else {
-        return;
-    };
-    replace(words, clause, "");
-    for (word, _) in words {
-        if singular(&word.to_lowercase()) == from {
-            word.clone_from(&to);
-        }
-    }
-}
-
 /// Replaces the longest phrase at a place by its meaning; returns the number of words of that.
-fn replace_at(words: &mut Vec<Token>, at: usize, tables: &[Table]) -> usize {
+fn replace_at(words: &mut Vec<Token>, at: usize, table: &[Entry]) -> usize {
     if is_name(words, at) {
         return 0;
     }
@@ -329,8 +226,8 @@ fn replace_at(words: &mut Vec<Token>, at: usize, tables: &[Table]) -> usize {
         });
         is_there.then_some(count)
     };
-    let entries = tables.iter().flat_map(|table| table.entries());
-    let found = entries.filter_map(|(phrase, meaning)| Some((stands(phrase)?, meaning)));
+    let entries = table.iter();
+    let found = entries.filter_map(|(phrase, meaning)| Some((stands(phrase)?, *meaning)));
     let Some((count, meaning)) = found.max_by_key(|(count, _)| *count) else {
         return 0;
     };

@@ -12,8 +12,8 @@ use watchkeeper_english::one_of;
 
 use super::condition_set::Conditions;
 use super::request::{Request, Source};
-use super::words::{ORDERS, Range, is_filler, is_folder, is_path, number, tokens};
-use crate::cameras::KnownNames;
+use super::words::{ORDERS, Range, is_filler, is_folder, is_path, is_picture_noun, number, tokens};
+use crate::cameras::{KnownNames, is_same_noun};
 
 /// Most parts of a request.
 const MAX_PARTS: usize = 8;
@@ -51,11 +51,11 @@ pub(super) fn read(text: &str, now: DateTime, names: &KnownNames) -> Option<Vec<
         if rest.is_some() {
             let former = requests.first().filter(|_| parts.len() == 2)?;
             let is_clear = narrowings(&request) == 0 && narrowings(former) == 1;
-            if !is_clear || former.sets.is_some() || former.like.is_some() {
+            if !is_clear || former.selection.sets.is_some() || former.like.is_some() {
                 return None;
             }
             request.rest_of = Some(Box::new(former.clone()));
-        } else if narrowings(&request) == 0 && request.by.is_empty() {
+        } else if narrowings(&request) == 0 && request.selection.by.is_empty() {
             return None;
         }
         let is_taken = |name: &String| requests.iter().any(|one| file(one) == *name);
@@ -75,9 +75,9 @@ fn narrowings(request: &Request) -> usize {
     let kinds = [
         request.range != Range::default(),
         !request.cameras.is_empty(),
-        request.conditions != Conditions::default(),
-        request.best.is_some(),
-        request.sets.is_some() || request.like.is_some(),
+        request.selection.conditions != Conditions::default(),
+        request.selection.best.is_some(),
+        request.selection.sets.is_some() || request.like.is_some(),
     ];
     kinds.into_iter().filter(|is| *is).count()
 }
@@ -155,15 +155,25 @@ fn divide(text: &str) -> Option<Vec<String>> {
 }
 
 /// The number of `make two albums out of ./a`, if it has one; `None` if a clause says more than the
-/// folder.
+/// folder. "Parcel photos in ./parcels" does not.
 fn albums_of(clause: &str) -> Option<Option<u64>> {
     let words = tokens(clause);
     let count = words.iter().find_map(|word| number(word));
-    let is_frame = |word: &String| {
-        is_filler(word) || is_folder(word) || number(word).is_some() || one_of("albums|out", word)
+    let folders = words.iter().filter(|word| is_folder(word));
+    let names: Vec<&str> = folders
+        .flat_map(|folder| folder.split(|c: char| !c.is_alphanumeric()))
+        .collect();
+    let is_described = |at: usize| {
+        let is_named = |word: &String| names.iter().any(|name| is_same_noun(name, word));
+        words.get(at).is_some_and(is_named)
+            && words.get(at + 1).is_some_and(|next| is_picture_noun(next))
+    };
+    let is_frame = |(at, word): (usize, &String)| {
+        let is_usual = is_filler(word) || is_folder(word) || number(word).is_some();
+        is_usual || one_of("albums|out", word) || is_described(at)
     };
     let has_albums = words.iter().any(|word| word == "albums");
-    (words.iter().all(is_frame) && count.is_some() == has_albums).then_some(count)
+    (words.iter().enumerate().all(is_frame) && count.is_some() == has_albums).then_some(count)
 }
 
 /// Divides a text at commas, colons, "and" and the like outside of quotation marks.

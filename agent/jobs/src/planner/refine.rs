@@ -121,26 +121,27 @@ impl Refinement {
 
     /// Changes a request that the rules have read.
     pub(super) fn apply(self, request: &mut Request) {
+        let selection = &mut request.selection;
         // A number of each group stays one, also with another grouping.
-        let is_new = request.by.is_empty() || request.best.is_none();
+        let is_new = selection.by.is_empty() || selection.best.is_none();
         if self.count.is_some() && is_new {
-            let is_first = self.by.is_some() || request.by.is_empty();
-            request.is_best_of_all = self.is_number_first && is_first;
+            let is_first = self.by.is_some() || selection.by.is_empty();
+            selection.is_best_of_all = self.is_number_first && is_first;
         }
         if self.count.is_some() || self.order.is_some() {
-            let order = request.order.unwrap_or("quality");
-            let (count, order) = request.best.unwrap_or((FEW, order));
-            request.best = Some((self.count.unwrap_or(count), self.order.unwrap_or(order)));
+            let order = selection.order.unwrap_or("quality");
+            let (count, order) = selection.best.unwrap_or((FEW, order));
+            selection.best = Some((self.count.unwrap_or(count), self.order.unwrap_or(order)));
         }
-        request.is_best_of_all = self.is_of_all.unwrap_or(request.is_best_of_all);
-        request.order = self.shown.or(request.order);
+        selection.is_best_of_all = self.is_of_all.unwrap_or(selection.is_best_of_all);
+        selection.order = self.shown.or(selection.order);
         match self.by {
             Some(by) if self.adds_groups => {
                 for by in by {
-                    add_grouping(&mut request.by, by);
+                    add_grouping(&mut selection.by, by);
                 }
             }
-            Some(by) => request.by = by,
+            Some(by) => selection.by = by,
             None => {}
         }
         if let Source::Events { what, .. } = &mut request.source {
@@ -150,7 +151,7 @@ impl Refinement {
             };
             *what = what.take().filter(|what| !is_shown(what));
         }
-        request.conditions.extend(self.conditions);
+        selection.conditions.extend(self.conditions);
         // An old end that the new start leaves no time before is no longer meant, and vice versa.
         let (old, Range { since, until }) = (request.range, self.range);
         let old_since = old.since.filter(|old| until.is_none_or(|new| *old < new));
@@ -355,6 +356,7 @@ mod tests {
                 ],
             ),
             ("only 5", &["step best: count: 3 → 5"]),
+            ("make it five", &["step best: count: 3 → 5"]),
             ("newest first", &["+ step order: rank (by: \"newest\""]),
             (
                 "the 2 best, sharpest first",

@@ -4,17 +4,25 @@
 //! meaning here; else the request is refused.
 
 use jiff::civil::{DateTime, datetime};
+use serde_json::{Map, Value};
 
-use super::condition_set::Conditions;
-use super::likeness::{Like, Sets};
+use super::arrangement::Selection;
+use super::likeness::Like;
 use super::not_understood::NotUnderstood;
 use super::objects::ObjectCount;
+use super::self_standing::Test;
 use super::unread_words::Words;
 use super::words::{IDENTICALS, Range, is_picture_noun, is_plural, tokens};
 use crate::cameras::{CameraNames, KnownNames};
 
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+
+/// Collection of the archive whose pictures say the class of their event.
+const EVENT_COLLECTION: &str = "events";
+
+/// Orders and groupings of what only files have.
+const OF_FILES: [&str; 5] = ["largest", "smallest", "widest", "tallest", "folder"];
 
 /// Longest request, as the API takes it.
 const MAX_CHARS: usize = 2000;
@@ -25,8 +33,8 @@ const SHOWN_CHARS: usize = 40;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
     Folder(String),
-    /// Those of a collection of the archive.
-    Collection(String),
+    /// Those of a collection of the archive, with more parameters of the query.
+    Collection(String, Map<String, Value>),
     /// Pictures of events, of a class or rule if one is named.
     Events {
         what: Option<String>,
@@ -44,30 +52,10 @@ pub(super) struct Request {
     pub(super) range: Range,
     /// Cameras of which each picture is one's; empty for any.
     pub(super) cameras: Vec<String>,
-    pub(super) conditions: Conditions,
+    pub(super) selection: Selection,
     pub(super) like: Option<Like>,
-    /// Groups before those of `by`, which divide them.
-    pub(super) sets: Option<Sets>,
-    /// The order whose first picture is kept of each burst; quality if absent.
-    pub(super) best_of_burst: Option<&'static str>,
-    /// Groupings; a further one divides the groups of the one before.
-    pub(super) by: Vec<&'static str>,
-    /// Number of pictures to keep, and by what order.
-    pub(super) best: Option<(u64, &'static str)>,
-    /// Whether that is the number of all pictures, and not of each group.
-    pub(super) is_best_of_all: bool,
-    /// Most pictures of all groups together, beside a number of each.
-    pub(super) total: Option<u64>,
-    /// Share of each group, or of all, that is kept.
-    pub(super) percent: Option<u64>,
-    /// Longest time between neighbours in a group by gaps, if one is said.
-    pub(super) gap_minutes: Option<f64>,
-    /// Longest distance in a group by place, if one is said.
-    pub(super) place_metres: Option<u64>,
     /// Whether only files of equal bytes are duplicates.
     pub(super) is_exact: bool,
-    /// Order in which the pictures are shown.
-    pub(super) order: Option<&'static str>,
     /// Name of the album or the contact sheet.
     pub(super) name: Option<String>,
     pub(super) sheet: bool,
@@ -97,13 +85,13 @@ impl Request {
         if left.iter().any(is_typed) {
             left.retain(is_typed);
         }
-        match &request.conditions.unknown {
+        match &request.selection.conditions.unknown {
             Some(noun) => Err(NotUnderstood::object(noun, left, names)),
             None if left.is_empty() => Ok(request),
             None => Err(match request.source {
                 Source::Events { .. } => NotUnderstood::events(left, names),
                 // "Half" of a folder is not the camera "hall".
-                Source::Folder(_) | Source::Collection(_) => {
+                Source::Folder(_) | Source::Collection(..) => {
                     NotUnderstood::words(left, &CameraNames::default())
                 }
             }),
@@ -131,47 +119,38 @@ impl Request {
         let (is_sheet_of_each, album) = (words.sheet_of_each(), words.album());
         let adds_sheet = words.added_sheet();
         let is_bounded = has_place || range != Range::default();
-        let selection = words.selection(names, has_place, is_bounded);
+        let (mut selection, refused) = words.selection(names, has_place, is_bounded);
         // Beside a contact sheet a format may be that of the sheet.
         let sheet = words.sheet() || adds_sheet;
         let collection = words.collection();
         // A second camera elsewhere is left, and refuses the request.
         let cameras = models.unwrap_or_else(|| words.cameras(&names.cameras));
         words.described(folder.as_deref().or(collection.as_deref()), false);
-        let mut left = words.not_done(&selection, like.is_some(), tags.is_some());
+        let mut left = words.not_done(&selection, refused, like.is_some(), tags.is_some());
         left.extend(words.left());
-        let mut conditions = selection.conditions;
-        left.extend(words.add_times(&mut conditions, range));
-        let folder = folder.map(Source::Folder);
-        let place = collection.map(Source::Collection).or(folder);
+        left.extend(words.add_times(&mut selection.conditions, range));
+        let query = std::mem::take(&mut words.query);
+        let collection = collection.map(|name| Source::Collection(name, query));
+        let place = collection.or(folder.map(Source::Folder));
         let place = place.map(|place| (place, words.shows_plural()));
         let is_of_pictures = names_pictures || selection.best.is_some();
         let is_bounded = is_of_pictures && (!cameras.is_empty() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
-        let Some(source) = source(place, since, &mut conditions.shown, &mut left, names) else {
-            left.extend(conditions.unknown);
+        let Some(source) = source(place, since, &mut selection, &mut left, names) else {
+            left.extend(selection.conditions.unknown);
             return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
         left.extend(asked_for_more);
+        selection.sets = tags.or(selection.sets);
         let request = Self {
             source,
             more_folders: std::mem::take(&mut words.more_folders),
             rest_of: None,
             range,
             cameras,
-            conditions,
+            selection,
             like,
-            sets: tags.or(selection.duplicates),
-            best_of_burst: selection.best_of_burst,
-            by: selection.by,
-            best: selection.best,
-            is_best_of_all: selection.is_best_of_all,
-            total: selection.total,
-            percent: selection.percent,
-            gap_minutes: selection.gap_minutes,
-            place_metres: selection.place_metres,
             is_exact,
-            order: selection.order,
             name,
             sheet,
             is_sheet_of_each,
@@ -185,9 +164,12 @@ impl Request {
     /// of their camera: "the biggest cars" are not the largest pictures.
     fn of_files(&self) -> impl Iterator<Item = &'static str> {
         let is_of_events = matches!(self.source, Source::Events { .. });
-        let order = self.best.map(|(_, order)| order).or(self.order);
-        let words = order.into_iter().chain(self.by.iter().copied());
-        let words = words.filter(|word| ["largest", "smallest", "folder"].contains(word));
+        let Selection {
+            best, order, by, ..
+        } = &self.selection;
+        let order = best.map(|(_, order)| order).or(*order);
+        let words = order.into_iter().chain(by.iter().copied());
+        let words = words.filter(|word| OF_FILES.contains(word));
         words
             .filter(move |_| is_of_events)
             .collect::<Vec<_>>()
@@ -197,16 +179,16 @@ impl Request {
     /// Returns whether it can only be a request for files: "show me the latest event" is a
     /// question.
     pub(super) fn organises(&self) -> bool {
-        !self.by.is_empty() || self.keeps()
+        !self.selection.by.is_empty() || self.keeps()
     }
 
     /// Returns whether it says which pictures are kept, or what is made of them.
     pub(super) fn keeps(&self) -> bool {
         let by_look = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
-        let selects = self.best.is_some_and(by_look);
-        let compares = self.like.is_some() || self.sets.is_some();
+        let selects = self.selection.best.is_some_and(by_look);
+        let compares = self.like.is_some() || self.selection.sets.is_some();
         let makes = self.sheet || self.album;
-        selects || compares || makes || self.conditions.are_of_pixels()
+        selects || compares || makes || self.selection.conditions.are_of_pixels()
     }
 }
 
@@ -215,7 +197,7 @@ impl Request {
 fn source(
     place: Option<(Source, bool)>,
     since: Option<DateTime>,
-    shown: &mut Vec<ObjectCount>,
+    selection: &mut Selection,
     left: &mut Vec<String>,
     names: &KnownNames,
 ) -> Option<Source> {
@@ -229,17 +211,28 @@ fn source(
         let class = class.map(|(n, plural)| (n, names.class_of(&plural)));
         if let Some((n, class)) = class.filter(|(_, class)| names.has_class(class)) {
             left.remove(n);
-            shown.insert(0, ObjectCount::some(class));
+            let conditions = &mut selection.conditions;
+            match &place {
+                Source::Collection(name, _) if name == EVENT_COLLECTION => {
+                    conditions.tests.push(Test::is("class", &class));
+                }
+                _ => conditions.shown.insert(0, ObjectCount::some(class)),
+            }
         }
         return Some(place);
     }
-    let since = since?;
+    // "The newest 3 cars" are of all events.
+    let is_of_events = named
+        .as_ref()
+        .is_some_and(|(_, noun)| names.names_events(noun));
+    let since = since.or((selection.best.is_some() && is_of_events).then_some(BEGINNING))?;
     let what = match named.and_then(|(n, noun)| Some((n, names.of_events(&noun)?))) {
         Some((n, name)) => {
             left.remove(n);
             Some(name)
         }
         None if first.is_none() => {
+            let shown = &mut selection.conditions.shown;
             // Events of one class would leave out those that show the others.
             let is_alone = shown.iter().filter(|shown| !shown.is_none()).count() == 1;
             let place = shown

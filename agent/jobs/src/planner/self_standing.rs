@@ -82,6 +82,18 @@ impl Test {
         }
     }
 
+    /// The hours of a wanted test as ranges.
+    pub(super) fn hours_text(&self) -> Option<String> {
+        let value = &self.value;
+        let hours = match self.comparison {
+            "is" => value.clone(),
+            "<" => format!("0-{value}"),
+            ">=" => format!("{value}-24"),
+            _ => return None,
+        };
+        Some(hours).filter(|_| self.field == "hour" && self.is_wanted)
+    }
+
     /// Returns whether one is a lower and the other a higher upper bound, or both are hours of
     /// which some are the same.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
@@ -202,7 +214,7 @@ impl Words {
             Self::near,
             Self::shape,
             Self::format,
-            Self::zone,
+            Self::zone_or_class,
             Self::size,
             Self::score,
             Self::focus,
@@ -351,13 +363,15 @@ impl Words {
         (says_name || is_bare).then_some((mark, end))
     }
 
-    /// `in zone bay-2` or `zone "bay 2"`.
-    fn zone(&self, place: usize) -> Option<Found> {
+    /// `in zone bay-2`, `zone "bay 2"` or `of class car`: what pictures of events say of it.
+    fn zone_or_class(&self, place: usize) -> Option<Found> {
         let at = place + usize::from(self.is_one(place, &["in", "at", "of", "from"]));
         let name = self.get(at + 1).filter(|name| !is_filler(name))?;
         let is_group = self.is_after(at, 1, &["by", "each", "per", "every", "and", "then"]);
-        let is_zone = self.stands(at, &["zone"]) && !is_group && !is_path(name);
-        is_zone.then(|| (Test::is("zone", name.trim_matches('"')), at + 2))
+        let mut fields = ["zone", "class"].into_iter();
+        let field = fields.find(|field| self.stands(at, &[field]))?;
+        let is_meant = !is_group && !is_path(name) && (field == "zone" || !self.has_folder);
+        is_meant.then(|| (Test::is(field, name.trim_matches('"')), at + 2))
     }
 
     /// Returns whether a format at a place may be that of what is made.
@@ -466,6 +480,7 @@ mod tests {
                 "before 8:00 and after 18:00",
                 "hour < 8, left after, left 18:00",
             ),
+            ("before 8:00 or after 18:00", "hour is 0-8 or 18-24"),
             ("in the morning and in the evening", "hour is 6-12 or 18-24"),
             (
                 "square photos, in portrait format",
@@ -485,6 +500,9 @@ mod tests {
             ("between 9 and 12 in the morning", "hour is 9-12"),
             ("in the evening or at night", "hour is 18-24 or 22-6"),
             ("morning photos before 8 o'clock", "hour is 6-12, hour < 8"),
+            ("between 7 o'clock and 9 in the evening", "hour is 19-21"),
+            ("from 8 o'clock to 5 pm", "hour is 8-17"),
+            ("between half past 9 and 12 am", "hour is 9:30-12"),
         ]);
         for text in [
             "from 9 am to 5",

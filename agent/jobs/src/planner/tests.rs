@@ -562,12 +562,37 @@ fn words_of_further_people_make_one_plan() {
             "./a sorted by day, newest first",
         ),
         (
-            "one album for each house in ./a, the houses are the subfolders",
-            "./a by folder",
+            "divide ./a up by camera, then by day",
+            "./a by camera then day",
         ),
         (
-            "the drone's pictures from ./a (the drone is the DJI)",
-            "photos in ./a taken with the dji",
+            "leave the blurred ones out of ./a",
+            "./a without blurred photos",
+        ),
+        (
+            "./a by code, leave out those without a code",
+            "photos with a code in ./a by code",
+        ),
+        (
+            "anything older than 2010 in ./a",
+            "photos in ./a before 2010",
+        ),
+        (
+            "the oldest photo by each camera in ./a",
+            "the oldest photo of each camera in ./a",
+        ),
+        (
+            "photos in ./a from 12 to 5 am",
+            "photos in ./a between 0:00 and 5:00",
+        ),
+        ("the October ones of ./a", "October photos of ./a"),
+        (
+            "leave the photos of camera gate out of ./a",
+            "photos in ./a not from the gate",
+        ),
+        (
+            "the newest 3 cars",
+            "the newest 3 pictures of cars since 1970-01-01",
         ),
         (
             "split ./a into outings, a new outing starts after a pause of more than 2 hours",
@@ -724,6 +749,11 @@ fn each_output_of_a_request_has_pictures_of_its_own() {
         albums("the brightest and the 2 darkest photos of ./a"),
         ["brightest", "darkest"]
     );
+    let months = "put the May ones of ./a in album \"m\" and the June ones in album \"j\"";
+    assert_eq!(albums(months), ["m", "j"]);
+    let parcels = "parcel photos in ./parcels: those with a code in one album, those without in \
+                   another";
+    assert_eq!(albums(parcels), ["album", "album 2"]);
     for text in [
         "the sharp ones of ./a as an album, the moody rest on a contact sheet",
         "the 10 best of ./a into album top, the rest without blurred ones into album more",
@@ -813,6 +843,41 @@ fn today_stays_today_in_its_last_second() {
     let now = "2026-11-28T23:59:59.5".parse().unwrap();
     let plan = plan("today's photos by hour", now, &names()).unwrap();
     assert_eq!(plan.steps[0].call.params["since"], "2026-11-28T00:00:00");
+}
+
+#[test]
+fn phrase_of_a_table_stands_once_and_has_a_meaning() {
+    let synonyms = words::Table(include_str!("synonyms.txt"));
+    for table in [words::ORDERS, words::GROUPINGS, synonyms] {
+        let mut found = std::collections::HashSet::new();
+        for (phrase, meaning) in table.entries() {
+            assert!(found.insert(phrase) && !meaning.is_empty(), "{phrase}");
+        }
+    }
+}
+
+#[test]
+fn collection_is_asked_for_what_its_entries_say() {
+    for (text, expected) in [
+        ("the cars in the collection events by day", "class is car"),
+        (
+            "photos of class deed in the collection papers by day",
+            "class is deed",
+        ),
+    ] {
+        let steps = steps(text);
+        assert!(steps.contains(expected), "{steps}");
+        assert!(!steps.contains("find_objects"), "{steps}");
+    }
+    let with = steps("photos with a car in the collection events by day");
+    assert!(with.contains("find_objects"), "{with}");
+    let text = "photos in the collection papers with the text \"PLOT 7\" and label site=north";
+    let plan = plan(text, now(), &names()).unwrap();
+    let query = &plan.steps[0].call.params;
+    assert_eq!(
+        (&query["text"], &query["label"]),
+        (&json!("PLOT 7"), &json!("site=north"))
+    );
 }
 
 #[test]
@@ -959,6 +1024,23 @@ fn what_is_not_understood_is_refused_and_named() {
             "photos of ./a by day because of the dark ones",
             "\"because\"",
         ),
+        (
+            "photos of ./a, leave out those without GPS and people",
+            "\"without\"",
+        ),
+        (
+            "photos of ./a except those with GPS and a car",
+            "\"except\"",
+        ),
+        (
+            "leave out those without a code and at night in ./a",
+            "\"without\"",
+        ),
+        (
+            "kick out duplicates and those without GPS in ./a",
+            "\"duplicates\"",
+        ),
+        ("the 5 best of ./a, leave the rest out", "\"without\""),
         (
             "photos in ./a without unicorns",
             "\"unicorns\" (no installed detector finds unicorns, and no condition",

@@ -6,6 +6,7 @@
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
 use watchkeeper_english::{one_of, part_of_day};
 
 use super::normal_form::normal_form;
@@ -40,6 +41,8 @@ pub(super) struct Words {
     pub(super) shows_bursts: bool,
     /// Whether a verb asks to tidy that folder, and not some of its pictures.
     tidies_folder: bool,
+    /// What the query of a collection takes beside its name.
+    pub(super) query: Map<String, Value>,
     /// Folders beside the first one.
     pub(super) more_folders: Vec<String>,
     /// Times of which each picture is of one; empty where one range says it all.
@@ -53,10 +56,13 @@ impl Words {
         Self {
             words,
             commas,
-            now: now.to_zoned(TimeZone::system()).ok(),
+            // Times of a request are civil: the zone of the machine must not change its plan. "The
+            // last 3 hours" are so of the clock, also in the night when it is changed.
+            now: now.to_zoned(TimeZone::UTC).ok(),
             has_folder: false,
             shows_bursts: false,
             tidies_folder: false,
+            query: Map::new(),
             more_folders: Vec::new(),
             spans: Vec::new(),
         }
@@ -160,11 +166,35 @@ impl Words {
         Some(meaning)
     }
 
+    /// Uses up `with the text "PLOT"` and `label site=north`, which a query of a collection takes.
+    fn read_query(&mut self) {
+        for at in 0..self.len() {
+            let name = ["text", "label"]
+                .into_iter()
+                .find(|name| self.stands(at, &[name]));
+            let value = self.get(at + 1).unwrap_or_default();
+            let is_value = match name {
+                Some("label") => value.contains('='),
+                _ => value.starts_with('"'),
+            };
+            if let Some(name) = name.filter(|name| is_value && !self.query.contains_key(*name)) {
+                let value = json!(value.trim_matches('"'));
+                self.query.insert(name.to_owned(), value);
+                let article = self.with_lead(at, &["the", "a"]);
+                let begin = self.with_lead(article, &["with", "containing", "of"]);
+                self.use_up(begin, at + 2 - begin);
+            }
+        }
+    }
+
     /// Uses up the folder, and words before "photos" that its name or that of a collection has.
     /// Returns it, and whether there is one of the two.
     pub(super) fn place(&mut self) -> (Option<String>, bool) {
         let collection = self.find(&["collection"]);
         let folder = collection.is_none().then(|| self.folder()).flatten();
+        if collection.is_some() {
+            self.read_query();
+        }
         let has_place = collection.is_some() || folder.is_some();
         let named = collection
             .and_then(|at| self.get(at + 1))

@@ -46,14 +46,19 @@ const FILLERS: &str = "\
     |put|rank|ranked|return|save|saw|seen|select|show|simply|so|sort|sorted|split|take|taken|that\
     |them|there|to|took|was|were|what|whatever|where|which|whole|with";
 
-/// Phrases with their meanings, separated by `|`: `PHRASE=MEANING`, or a phrase that means itself.
+/// Phrases with their meanings, separated by `|` or on lines of their own: `PHRASE=MEANING`, or a
+/// phrase that means itself. A line with `#` is a comment.
 #[derive(Clone, Copy)]
 pub(super) struct Table(pub(super) &'static str);
 
 impl Table {
     pub(super) fn entries(self) -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
-        let entries = self.0.split('|');
-        entries.map(|entry| entry.split_once('=').unwrap_or((entry, entry)))
+        let lines = self.0.lines().filter(|line| !line.starts_with('#'));
+        let entries = lines.flat_map(|line| line.split('|')).map(str::trim);
+        entries.filter(|entry| !entry.is_empty()).map(|entry| {
+            let (phrase, meaning) = entry.split_once('=').unwrap_or((entry, entry));
+            (phrase.trim_end(), meaning.trim_start())
+        })
     }
 
     pub(super) fn phrases(self) -> impl Iterator<Item = &'static str> + Clone {
@@ -106,15 +111,7 @@ pub(super) const BETWEEN: &str = "\
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 
 /// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: Table = Table(
-    "year|month|week|day of the week=weekday|day|date=day|date taken=day\
-     |hour of the day=hour_of_day|hour|weekday|orientation=shape|shape|moment=gap|event=gap|gap\
-     |place|location=place|camera model=camera|camera|class|kind=class|object=class|zone|line=zone\
-     |bay=zone|area=zone|gate=zone|folder|format|code|file type=format|file format=format\
-     |file extension=format|similarity=look|likeness=look|site=folder|house=folder|room=folder\
-     |property=folder|project=folder|customer=folder|dock=zone|aisle=zone|lane=zone|outing=gap\
-     |session=gap|phone=camera|device=camera|shoot=gap",
-);
+pub(super) const GROUPINGS: Table = Table(include_str!("groupings.txt"));
 
 /// The grouping by the look of pictures, which a tool of its own makes of pictures only.
 pub(super) const LIKENESS: &str = "look";
@@ -156,20 +153,7 @@ pub(super) const SEQUENCES: Table = Table(
 );
 
 /// Words for the first of an order, and the tool's own word. A longer phrase comes first.
-pub(super) const ORDERS: Table = Table(
-    "largest file=most_bytes|smallest file=fewest_bytes|largest files=most_bytes\
-     |biggest files=most_bytes|smallest files=fewest_bytes|lowest contrast=flattest\
-     |best quality=quality|highest quality=quality|best exposed=exposure|best exposure=exposure\
-     |highest contrast=contrast|most recent=newest|lowest quality=worst|least noisy=noise\
-     |first and last=ends|first and the last=ends|oldest and newest=ends|earliest and latest=ends\
-     |best=quality|top=quality|sharpest=sharpness|newest|latest=newest|oldest|earliest=oldest\
-     |first=oldest|largest|biggest=largest|smallest|worst|blurriest|brightest|darkest|noisiest\
-     |heaviest=most_bytes|nicest=quality|finest=quality|prettiest=quality|most beautiful=quality\
-     |crispest=sharpness|lightest=brightest|highest resolution=largest|lowest resolution=smallest\
-     |poorest=worst|softest=blurriest|grainiest=noisiest|cleanest=noise|most pixels=largest\
-     |fewest pixels=smallest|clearest=sharpness|most striking=quality|loveliest=quality\
-     |weakest=worst|lightest files=fewest_bytes|heaviest files=most_bytes",
-);
+pub(super) const ORDERS: Table = Table(include_str!("orders.txt"));
 
 /// Verbs before "to" and the name of what is made.
 pub(super) const COPYING_VERBS: &str = "collect|copy|file|gather|move|put|save|store";

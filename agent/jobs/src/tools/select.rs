@@ -24,7 +24,7 @@ use crate::tool::{
     Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, Values, in_words, local_time, read,
 };
 
-const ORDERS: [(&str, Order); 19] = [
+const ORDERS: [(&str, Order); 21] = [
     ("quality", Order::Score(Trait::Overall)),
     ("sharpness", Order::Score(Trait::Sharpness)),
     ("exposure", Order::Score(Trait::Exposure)),
@@ -34,6 +34,8 @@ const ORDERS: [(&str, Order); 19] = [
     ("oldest", Order::Oldest),
     ("largest", Order::Largest),
     ("smallest", Order::Smallest),
+    ("widest", Order::Widest),
+    ("tallest", Order::Tallest),
     ("most_bytes", Order::MostBytes),
     ("fewest_bytes", Order::FewestBytes),
     ("ends", Order::Ends),
