@@ -289,6 +289,7 @@ impl Votes {
         let believed = self.candidates.iter().filter(|one| self.is_believed(one));
         let code = |one: &Candidate| Code {
             text: one.text.clone(),
+            is_qr: false,
             bbox: extent::of(grey, &one.ends),
         };
         believed.map(code).collect()
