@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 use image::metadata::Orientation;
 use image::{DynamicImage, GrayImage, RgbImage};
 use parking_lot::Mutex;
-use watchkeeper_vision::imaging::codes::{self, Code};
+use watchkeeper_vision::imaging::codes;
 use watchkeeper_vision::imaging::near_duplicate::{Sketch, Thumbnail};
 use watchkeeper_vision::jpeg;
 use watchkeeper_vision::picture_file::{self, PictureFile, PictureFileError};
@@ -117,21 +117,14 @@ pub enum CodeKind {
 pub fn codes(file: &Path, kind: CodeKind) -> Result<Vec<String>, PictureError> {
     let grey = upright_grey(file)?;
     let found = match kind {
-        CodeKind::Any => codes::codes(&grey),
+        CodeKind::Any | CodeKind::Bar => codes::codes(&grey),
         CodeKind::Qr => codes::qr_codes(&grey),
-        CodeKind::Bar => {
-            let qr = codes::qr_codes(&grey);
-            let mut all = codes::codes(&grey);
-            all.retain(|code| !qr.iter().any(|qr| is_same(qr, code)));
-            all
-        }
     };
-    let texts: BTreeSet<String> = found.into_iter().map(|code| code.text).collect();
+    let wanted = found
+        .into_iter()
+        .filter(|code| kind != CodeKind::Bar || !code.is_qr);
+    let texts: BTreeSet<String> = wanted.map(|code| code.text).collect();
     Ok(texts.into_iter().collect())
-}
-
-fn is_same(one: &Code, other: &Code) -> bool {
-    one.text == other.text && one.bbox.iou(&other.bbox) > 0.5
 }
 
 /// Decodes the luma of a picture and turns it upright.

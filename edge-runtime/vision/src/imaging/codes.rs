@@ -1,7 +1,7 @@
 //! QR codes and other matrix codes, and bar codes.
 //!
 //! - No picture makes a function panic: a panic of the library counts as no code.
-//! - The work for one picture has a bound: `scan` limits lines and samples.
+//! - The work for one picture has a bound: `scan` limits lines and samples, `parts` parts.
 
 use image::GrayImage;
 use rxing::qrcode::QRCodeWriter;
@@ -11,6 +11,7 @@ mod aztec;
 mod bars;
 mod extent;
 mod matrix;
+mod parts;
 mod reading;
 mod scan;
 #[cfg(test)]

@@ -3,13 +3,14 @@
 //! - Classes of a group are one class to our tracker. Two boxes of different classes of a group
 //!   that overlap are one object: the better one is followed, with the joined score. Suppression
 //!   within one class is the detector's.
-//! - Groups use the names of COCO and Open Images; each other class is its own group.
+//! - Groups use the names of COCO, Open Images and `@mediapipe/objectron`; each other class is its
+//!   own group.
 
 use serde::{Deserialize, Serialize};
 
 use crate::detections::Detection;
 
-const VEHICLES: [&str; 4] = ["car", "truck", "bus", "van"];
+const VEHICLES: [&str; 5] = ["car", "truck", "bus", "van", "vehicle"];
 /// Stands for the class of all vehicles.
 const VEHICLE_ID: i64 = i64::MIN;
 /// Overlap above which two boxes are one object: that of YOLOX's suppression.
@@ -36,7 +37,7 @@ impl Kind {
         let is = |name: &str| name.eq_ignore_ascii_case(&d.class);
         if is("person") {
             Self::Person
-        } else if is("vehicle") || VEHICLES.into_iter().any(is) {
+        } else if VEHICLES.into_iter().any(is) {
             Self::Vehicle
         } else {
             Self::Other
@@ -120,6 +121,8 @@ mod tests {
         let boxes = [found(2, "car", 0.0, 0.6), found(7, "truck", 5.0, 0.8)];
         assert!(has_mixed_group(&boxes));
         assert_eq!(covered(&boxes), [true, false]);
+        let unnamed = [found(2, "car", 0.0, 0.6), found(1, "vehicle", 5.0, 0.8)];
+        assert_eq!(covered(&unnamed), [true, false]);
         let equal = [found(2, "car", 0.0, 0.6), found(7, "truck", 5.0, 0.6)];
         assert_eq!(covered(&equal), [false, true], "the first of equal ones");
     }

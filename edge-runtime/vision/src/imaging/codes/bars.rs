@@ -3,17 +3,19 @@
 //! - A text counts once a line. Formats that check what they hold need [`MIN_LINES`] lines, those
 //!   with a weak check or none [`MIN_LINES_UNCHECKED`].
 //! - Of texts read at one place, only one that has twice the lines of every other is believed.
+//! - What the whole picture does not settle is looked for again in its [`parts`].
 //! - EAN-8 and UPC-E need quiet zones of five modules: half an EAN-13 looks like one of them.
 
 use std::collections::HashSet;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
 
-use image::GrayImage;
+use image::{GrayImage, imageops};
 use rxing::common::BitArray;
 use rxing::oned::{MultiFormatOneDReader, OneDReader};
 use rxing::{BarcodeFormat, DecodeHints};
 
 use super::extent;
+use super::parts::{self, Part};
 use super::reading::{Code, guarded};
 use super::scan::{self, Line};
 use crate::geometry::{BBox, Point};
@@ -33,6 +35,9 @@ const CODABAR: &[u8; 20] = b"0123456789-$:/.+ABCD";
 
 /// Modules of a quiet zone where one is asked for.
 const QUIET_MODULES: f64 = 5.0;
+
+/// Scan lines of a part of a picture.
+const PART_LINES: u32 = 24;
 
 /// Pictures with a longer side may hold bars too wide for the finest scale.
 const LARGE: u32 = 640;
@@ -68,15 +73,48 @@ pub(super) fn codes(grey: &GrayImage) -> Vec<Code> {
     for (angles, count, pace) in passes {
         for angle in angles {
             for line in scan::lines(grey, angle, count, pace) {
-                votes.count(read(grey, &line, &mut decoder));
+                votes.count(read(grey, &line, scan::BLOCK, &mut decoder));
             }
         }
         // What is still in doubt may be settled by other directions.
         if votes.are_settled() {
-            break;
+            return votes.codes(grey);
         }
     }
-    votes.codes(grey)
+    let mut codes = votes.codes(grey);
+    for part in parts::find(grey) {
+        let found = read_part(grey, &part, &mut decoder);
+        let is_new = |code: &Code| !codes.iter().any(|known| is_same(known, code));
+        let new: Vec<Code> = found.into_iter().filter(is_new).collect();
+        codes.extend(new);
+    }
+    codes
+}
+
+/// Reads a part of a picture like a picture of its own, with thresholds from closer surroundings.
+fn read_part(grey: &GrayImage, part: &Part, decoder: &mut Decoder) -> Vec<Code> {
+    let [x1, y1, x2, y2] =
+        [part.bbox.x1, part.bbox.y1, part.bbox.x2, part.bbox.y2].map(|side| side.max(0.0) as u32);
+    let size = [x2.min(grey.width()), y2.min(grey.height())];
+    let size = [size[0].saturating_sub(x1), size[1].saturating_sub(y1)];
+    let picture = imageops::crop_imm(grey, x1, y1, size[0], size[1]).to_image();
+    let mut votes = Votes::default();
+    for line in scan::lines(&picture, part.angle, PART_LINES, scan::FINE) {
+        votes.count(read(&picture, &line, scan::SHORT_BLOCK, decoder));
+    }
+    let mut codes = votes.codes(&picture);
+    for code in &mut codes {
+        code.bbox = code.bbox.moved(x1.into(), y1.into());
+    }
+    codes
+}
+
+/// Whether two readings are of one code; glare may hide the bars between them.
+fn is_same(one: &Code, other: &Code) -> bool {
+    let (a, b) = (one.bbox.center(), other.bbox.center());
+    let reach = one.bbox.width().max(one.bbox.height());
+    let is_near = (a.x - b.x).hypot(a.y - b.y) < reach;
+    one.bbox.iou(&other.bbox) > 0.0 || is_near && one.text == other.text
 }
 
 #[derive(Debug, Clone)]
@@ -86,8 +124,8 @@ struct Reading {
     ends: [Point; 2],
 }
 
-fn read(grey: &GrayImage, line: &Line, decoder: &mut Decoder) -> Vec<Reading> {
-    let dark = scan::dark_samples(grey, line);
+fn read(grey: &GrayImage, line: &Line, block: usize, decoder: &mut Decoder) -> Vec<Reading> {
+    let dark = scan::dark_samples(grey, line, block);
     let mut found = Vec::new();
     for stretch in scan::stretches(&dark) {
         let start = stretch.start;
@@ -289,6 +327,7 @@ impl Votes {
         let believed = self.candidates.iter().filter(|one| self.is_believed(one));
         let code = |one: &Candidate| Code {
             text: one.text.clone(),
+            is_qr: false,
             bbox: extent::of(grey, &one.ends),
         };
         believed.map(code).collect()

@@ -122,6 +122,7 @@ fn code(found: &RXingResult) -> Option<Code> {
     let corners: Vec<Point> = points.map(|p| Point::new(p.x.into(), p.y.into())).collect();
     (!corners.is_empty()).then(|| Code {
         text: found.getText().to_owned(),
+        is_qr: *found.getBarcodeFormat() == BarcodeFormat::QR_CODE,
         bbox: outline::around(&corners),
     })
 }

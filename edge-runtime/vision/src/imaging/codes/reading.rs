@@ -7,6 +7,7 @@ use crate::geometry::BBox;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
     pub text: String,
+    pub is_qr: bool,
     /// Upright bounding box.
     pub bbox: BBox,
 }

@@ -188,6 +188,27 @@ fn each_bar_code_is_read_in_each_direction() {
 }
 
 #[test]
+fn bar_code_on_grey_paper_is_read_on_a_white_table() {
+    let (format, text) = TEXTS[0];
+    let paper = Label {
+        levels: [60, 110],
+        ..CLEAR
+    };
+    let label = drawn(&bars(format, text).unwrap_or_default(), &paper);
+    // The lines of the large picture lie 30 pixels apart.
+    for side in [2 * SIDE, 5 * SIDE] {
+        let table = GrayImage::from_fn(side, side, |x, y| {
+            let on_label = |v: u32| v.checked_sub(SIDE / 2).filter(|v| *v < SIDE);
+            match (on_label(x), on_label(y)) {
+                (Some(x), Some(y)) => *label.get_pixel(x, y),
+                _ => Luma([255]),
+            }
+        });
+        assert_eq!(texts(&table), [text], "{side}");
+    }
+}
+
+#[test]
 fn two_bar_codes_in_one_picture_are_both_read() {
     let [above, below] = [TEXTS[0], TEXTS[6]].map(|(format, text)| {
         let bars = bars(format, text).unwrap_or_default();
