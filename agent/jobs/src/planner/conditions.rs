@@ -379,9 +379,10 @@ impl Words {
             is_removal: false,
         };
         let end = self.possession(place, sense, known, all)?;
-        let next = end + 1;
-        let goes_on = self.is_one(end, &["and", "or", "nor", "but"])
-            && (self.opening(next).is_some()
+        let is_joint = self.is_one(end, &["and", "or", "nor", "but"]);
+        let next = end + usize::from(is_joint);
+        let goes_on = (is_joint || self.has_comma(end - 1))
+            && (self.opening(self.denied(next)).is_some()
                 || self.is_bare_noun(next, known)
                 || self.test(next).is_some()
                 || self.range_at(next).is_some());
@@ -416,6 +417,14 @@ impl Words {
         let is_lead = |at: &usize| self.is_one(*at, &leads) || self.is_one(*at, &TAKEN);
         let begin = (place..self.len()).find(|at| !is_lead(at))?;
         let (names, end) = self.cameras_at(begin, &known.cameras)?;
+        // "Of camera gate and of camera dock".
+        let joint = usize::from(self.is_one(end, &["and", "or", "nor"]));
+        let next = (end + joint..self.len()).find(|at| !is_lead(at));
+        let goes_on = next
+            .is_some_and(|at| at > end + joint && self.cameras_at(at, &known.cameras).is_some());
+        if goes_on && (joint > 0 || self.has_comma(end - 1)) {
+            return None;
+        }
         let named = begin + usize::from(self.stands(begin, &["the"]));
         let is_known = self.known_camera_at(named, &known.cameras).is_some();
         let is_model = |(_, end): (String, usize)| {

@@ -8,12 +8,12 @@
 //! Not here: how a part is read ([`Request::read`]).
 
 use jiff::civil::DateTime;
-use watchkeeper_english::one_of;
+use watchkeeper_english::{one_of, part_of_day, singular};
 
 use super::condition_set::Conditions;
 use super::request::{Request, Source};
 use super::words::{ORDERS, Range, is_filler, is_folder, is_path, is_picture_noun, number, tokens};
-use crate::cameras::{KnownNames, is_same_noun};
+use crate::cameras::KnownNames;
 
 /// Most parts of a request.
 const MAX_PARTS: usize = 8;
@@ -164,7 +164,10 @@ fn albums_of(clause: &str) -> Option<Option<u64>> {
         .flat_map(|folder| folder.split(|c: char| !c.is_alphanumeric()))
         .collect();
     let is_described = |at: usize| {
-        let is_named = |word: &String| names.iter().any(|name| is_same_noun(name, word));
+        let is_named = |word: &String| {
+            let is_one_of = |name: &&str| *name != word && singular(name) == *word;
+            part_of_day(word).is_none() && names.iter().any(is_one_of)
+        };
         words.get(at).is_some_and(is_named)
             && words.get(at + 1).is_some_and(|next| is_picture_noun(next))
     };

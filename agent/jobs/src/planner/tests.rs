@@ -767,6 +767,7 @@ fn each_output_of_a_request_has_pictures_of_its_own() {
         "the sharp ones of ./a into album good, the moody ones into album bad",
         "sharp photos of ./a into album a, the rest into album b, newest first",
         "make an album and a contact sheet of the moody ones of ./a",
+        "blurred photos in ./blurred, the best 3 into album a, the newest 5 into album b",
     ] {
         assert!(plan(text, now(), &names()).is_err(), "{text}");
     }
@@ -1034,6 +1035,14 @@ fn what_is_not_understood_is_refused_and_named() {
         ),
         (
             "leave out those without a code and at night in ./a",
+            "\"without\"",
+        ),
+        (
+            "./a by day, leave out those without a code, those without GPS",
+            "\"without\"",
+        ),
+        (
+            "leave out the photos of camera gate and of camera dock in ./a",
             "\"without\"",
         ),
         (
