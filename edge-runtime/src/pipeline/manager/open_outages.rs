@@ -2,8 +2,8 @@
 //!
 //! - Sans-IO: notices go in, records come out.
 //! - Each source has at most one open outage.
-//! - Every outage ends, by the source's return or when nobody can see that. Only a return
-//!   gives it a duration.
+//! - Every outage ends: by the source's return, or, without a duration, when the return can't be
+//!   observed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

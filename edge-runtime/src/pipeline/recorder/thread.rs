@@ -173,8 +173,8 @@ impl RecorderThread {
             (MediaKind::Annotated, annotated),
         ] {
             let Some(pixels) = pixels else { continue };
-            let rgb = match (kind, object_box(event)) {
-                (MediaKind::Annotated, Some(bbox)) => Arc::new(marked(pixels.copy(), bbox)),
+            let rgb = match kind {
+                MediaKind::Annotated => with_marked_object(pixels, object_box(event), clean.size()),
                 _ => pixels.rgb(),
             };
             match jpeg::encode_bytes(&rgb.data, rgb.width, rgb.height, SNAPSHOT_QUALITY) {
@@ -294,10 +294,45 @@ fn object_box(event: &Event) -> Option<[f64; 4]> {
     }
 }
 
-/// The picture with the object of this normalised bounding box marked.
-fn marked(mut picture: RgbPixels, [x1, y1, x2, y2]: [f64; 4]) -> RgbPixels {
-    let (width, height) = (f64::from(picture.width), f64::from(picture.height));
+/// A drawn picture with the object of this normalised bounding box marked. The box is of a source of
+/// `size`, so a picture of another size, such as of a part, stays as it is.
+fn with_marked_object(
+    drawn: &dyn Pixels,
+    bbox: Option<[f64; 4]>,
+    size: [u32; 2],
+) -> Arc<RgbPixels> {
+    let Some([x1, y1, x2, y2]) = bbox.filter(|_| drawn.size() == size) else {
+        return drawn.rgb();
+    };
+    let mut picture = drawn.copy();
+    let [width, height] = size.map(f64::from);
     let bbox = BBox::new(x1 * width, y1 * height, x2 * width, y2 * height);
     draw::corners(&mut draw::Canvas::on(&mut picture), &bbox);
-    picture
+    Arc::new(picture)
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_engine::workflow::Packed;
+
+    use super::*;
+
+    #[test]
+    fn object_is_marked_in_a_picture_of_the_sources_size() {
+        let data = vec![0; 100 * 100 * 3];
+        let (width, height) = (100, 100);
+        let drawn = Packed(Arc::new(RgbPixels {
+            width,
+            height,
+            data,
+        }));
+        let is_marked = |bbox, size| {
+            let picture = with_marked_object(&drawn, bbox, size);
+            picture.data.iter().any(|level| *level > 0)
+        };
+        let bbox = Some([0.3, 0.3, 0.7, 0.7]);
+        assert!(is_marked(bbox, [100, 100]));
+        assert!(!is_marked(bbox, [200, 100]), "a part of the picture");
+        assert!(!is_marked(None, [100, 100]), "no object");
+    }
 }
