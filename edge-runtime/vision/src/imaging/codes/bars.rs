@@ -109,12 +109,16 @@ fn read_part(grey: &GrayImage, part: &Part, decoder: &mut Decoder) -> Vec<Code> 
     codes
 }
 
-/// Whether two readings are of one code; glare may hide the bars between them.
+/// Whether two readings are of one code: at one place, or of one text beside each other, because
+/// glare may hide the bars between them. Two labels may touch.
 fn is_same(one: &Code, other: &Code) -> bool {
+    let holds = |bbox: &BBox, at: Point| {
+        (bbox.x1..=bbox.x2).contains(&at.x) && (bbox.y1..=bbox.y2).contains(&at.y)
+    };
     let (a, b) = (one.bbox.center(), other.bbox.center());
     let reach = one.bbox.width().max(one.bbox.height());
     let is_near = (a.x - b.x).hypot(a.y - b.y) < reach;
-    one.bbox.iou(&other.bbox) > 0.0 || is_near && one.text == other.text
+    holds(&one.bbox, b) || holds(&other.bbox, a) || is_near && one.text == other.text
 }
 
 #[derive(Debug, Clone)]

@@ -17,6 +17,9 @@ use crate::outline;
 
 const MAX_PARTS: usize = 2;
 
+/// Maximum number of places with bars that are compared; a wall of bricks has thousands.
+const MAX_PLACES: usize = 256;
+
 /// Least number of lines with bars in a part.
 const MIN_LINES: usize = 3;
 
@@ -76,13 +79,11 @@ pub(super) fn find(grey: &GrayImage) -> Vec<Part> {
                     angle,
                     lines: 1,
                 };
-                match parts.iter_mut().find(|part| part.has(&new)) {
-                    Some(part) => {
-                        part.bbox = part.bbox.union(&bbox);
-                        part.lines += 1;
-                    }
-                    None if new.is_small() => parts.push(new),
-                    None => {}
+                if let Some(part) = parts.iter_mut().find(|part| part.has(&new)) {
+                    part.bbox = part.bbox.union(&bbox);
+                    part.lines += 1;
+                } else if new.is_small() && parts.len() < MAX_PLACES {
+                    parts.push(new);
                 }
             }
         }
