@@ -18,6 +18,14 @@ pub(super) fn print_reasons<'a>(
     }
 }
 
+/// Why a pipeline failed.
+pub(super) fn failure(state: &PipelineState) -> Option<String> {
+    match state {
+        PipelineState::Failed { message } => Some(message.clone()),
+        _ => None,
+    }
+}
+
 /// The pipelines; one that failed with its camera leaves the cause to the camera.
 pub(super) fn without_causes_of_sources(
     health: &Health,

@@ -30,7 +30,7 @@ use super::look_rates;
 use super::output::Output;
 use super::pipeline_file::read_definition;
 use super::privacy;
-use super::reasons::{not_in_tables, print_reasons, without_causes_of_sources};
+use super::reasons::{failure, not_in_tables, print_reasons, without_causes_of_sources};
 use super::runtime_absence;
 use super::source_path::absolute_uri;
 use super::tune;
@@ -444,11 +444,8 @@ pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     ];
     out.table(&headers, rows);
     let states = pipelines.iter().map(|pipeline| {
-        let reason = match &pipeline.state {
-            PipelineState::Failed { message } => Some(message.clone()),
-            _ => None,
-        };
-        (pipeline.spec.id.as_str(), reason, pipeline.note.as_deref())
+        let (id, note) = (pipeline.spec.id.as_str(), pipeline.note.as_deref());
+        (id, failure(&pipeline.state), note)
     });
     print_reasons(states, out);
     backend_changes::print(pipelines, out);

@@ -79,7 +79,7 @@ impl Subject<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     Always,
-    /// [`CRASH_KEPT`].
+    /// For [`CRASH_KEPT`]; then the engine is built again.
     OneDay,
 }
 

@@ -308,7 +308,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Name in JSON, which users see too.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Discard => "discard",

@@ -312,8 +312,8 @@ impl Manager {
         !table.is_empty() && all.all(rests)
     }
 
-    /// A reason for each source or pipeline that should run and does not, for each rule of
-    /// `shares`, whose events need people too often, and for the box.
+    /// A reason for each trouble of the box, and for each source or pipeline that should run and
+    /// does not. The rules of `shares` are also reasons: their events need people too often.
     pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<HealthReason> {
         let mut troubles = Vec::new();
         let mut add = |kind, why: Vec<String>| {
