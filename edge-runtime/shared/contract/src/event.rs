@@ -307,18 +307,6 @@ pub enum Verdict {
     Act,
 }
 
-impl Verdict {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Discard => "discard",
-            Self::Escalate => "escalate",
-            Self::Review => "review",
-            Self::Record => "record",
-            Self::Act => "act",
-        }
-    }
-}
-
 /// A decision with its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Decision {
