@@ -95,6 +95,17 @@ impl Reading {
     }
 }
 
+/// Limit of a sensor for which the kernel states no passive trip point. Boards with ARM processors
+/// state theirs; x86 processors throttle at 95 to 105 °C.
+const DEFAULT_LIMIT: Celsius = Celsius(95.0);
+
+/// The temperature from which on a board throttles, or at which it shuts down if that is less than
+/// the default.
+pub fn limit(throttles_at: Option<Celsius>, critical_at: Option<Celsius>) -> Celsius {
+    let critical = critical_at.map_or(DEFAULT_LIMIT.0, |critical| critical.0);
+    throttles_at.unwrap_or(Celsius(critical.min(DEFAULT_LIMIT.0)))
+}
+
 /// A thermal zone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Temperature {
@@ -108,6 +119,10 @@ pub struct Temperature {
 }
 
 impl Temperature {
+    pub fn limit(&self) -> Celsius {
+        limit(self.throttles_at, self.critical_at)
+    }
+
     pub fn value(&self) -> Option<Celsius> {
         self.sensed.value()
     }

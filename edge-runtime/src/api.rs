@@ -13,7 +13,7 @@ use watchkeeper_contract::bundle::{
 };
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
-use watchkeeper_contract::health::{Health, HealthState};
+use watchkeeper_contract::health::{Health, HealthReason, HealthState, ReasonKind};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::NewAssessment;
@@ -55,7 +55,7 @@ pub struct Api {
     signing: SigningKey,
     /// Site and ID of the box.
     name: String,
-    config_warnings: Vec<String>,
+    config_warnings: Vec<HealthReason>,
     config_file: Option<LoadedFile>,
     /// Whether the file has changed, as [`Self::check_config_file`] found it.
     has_config_changed: AtomicBool,
@@ -68,12 +68,14 @@ impl Api {
         signing: SigningKey,
         config: &Config,
     ) -> Self {
+        let warnings = config.warnings.iter().map(ToString::to_string);
+        let warnings = warnings.map(|it| HealthReason::new(ReasonKind::Configuration, it));
         Self {
             manager,
             board,
             signing,
             name: format!("{}/{}", config.site, config.box_id),
-            config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
+            config_warnings: warnings.collect(),
             config_file: config.file.clone(),
             has_config_changed: AtomicBool::new(false),
         }
@@ -191,15 +193,16 @@ impl Api {
 
     pub fn health(&self) -> Health {
         let review_shares = self.manager.review_shares();
-        let mut reasons = self.config_warnings.clone();
-        reasons.extend(self.manager.troubles(&review_shares));
+        let mut details = self.config_warnings.clone();
+        details.extend(self.manager.troubles(&review_shares));
         Health {
-            state: if reasons.is_empty() {
+            state: if details.is_empty() {
                 HealthState::Up
             } else {
                 HealthState::Degraded
             },
-            reasons,
+            reasons: details.iter().map(|it| it.message.clone()).collect(),
+            details,
             notes: self.notes(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             boot_id: self.manager.parts().boot.id().to_owned(),

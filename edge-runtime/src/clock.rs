@@ -1,4 +1,5 @@
-//! The wall clock; the only module of this crate that reads it.
+//! The wall clock; the only module of this crate that reads it, except `kept_files`, which stamps
+//! files.
 //!
 //! - A stamp always has its quality.
 //! - Only schedules and users see it; logic uses monotonic time.

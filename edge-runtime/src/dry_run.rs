@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::{Phase, Verdict};
 use watchkeeper_contract::id::EventId;
-use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::ClipMaterial;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
@@ -134,12 +134,8 @@ enum Neighbours {
 
 impl Neighbours {
     fn of(manager: &Manager, spec: &PipelineSpec) -> Self {
-        let all = manager.pipelines().into_iter().filter(|pipeline| {
-            matches!(
-                pipeline.state,
-                PipelineState::Starting | PipelineState::Running
-            )
-        });
+        let all = manager.pipelines().into_iter();
+        let all = all.filter(|pipeline| pipeline.state.takes_frames());
         all.fold(Self::None, |found, other| {
             // One of the same name is replaced by this one.
             let is_same = other.spec.source == spec.source && other.spec.id != spec.id;

@@ -18,7 +18,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
-use watchkeeper_contract::event::{ClipState, Decision, Verdict};
+use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::source::{SourceCounters, SourceStatus};
 
@@ -98,16 +98,6 @@ fn clip_family() -> Family<Labels<1>, Counter> {
         drop(clips.get_or_create(&[("state", state.into())]));
     }
     clips
-}
-
-fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Discard => "discard",
-        Verdict::Escalate => "escalate",
-        Verdict::Review => "review",
-        Verdict::Record => "record",
-        Verdict::Act => "act",
-    }
 }
 
 impl Metrics {
@@ -247,7 +237,7 @@ impl Metrics {
         }: &Decision,
     ) {
         self.events
-            .get_or_create(&[("verdict", verdict_name(*verdict).into())])
+            .get_or_create(&[("verdict", verdict.name().into())])
             .inc();
         self.confidence.observe(*confidence);
     }

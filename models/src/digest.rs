@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use sha2::{Digest, Sha256};
 
@@ -152,7 +152,7 @@ pub fn of_unchanged_file(path: &Path) -> io::Result<Sha256Sum> {
 }
 
 fn known_sums() -> MutexGuard<'static, KnownSums> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    KNOWN.lock()
 }
 
 #[cfg(test)]

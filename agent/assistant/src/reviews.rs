@@ -7,7 +7,7 @@ use watchkeeper_config::lookups::is_field_name;
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, Person, Via,
 };
-use watchkeeper_contract::event::{Event, EventBody, Evidence, Media, MediaKind, Verdict};
+use watchkeeper_contract::event::{Event, EventBody, Evidence, Media, MediaKind};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::review::{
@@ -129,7 +129,7 @@ fn describe_review(review: &Review) -> String {
         local_time(event.at.unix_ms),
         rule.rule,
         rule.reason,
-        verdict_name(event.decision.verdict),
+        event.decision.verdict.name(),
         event.decision.percent()
     );
     if let Some(given) = &review.opinion {
@@ -199,7 +199,7 @@ pub fn describe_record(event: &Event) -> String {
         // It happened, with another object: `discard` is said of what did not.
         return text;
     }
-    format!("{text} ({})", verdict_name(event.decision.verdict))
+    format!("{text} ({})", event.decision.verdict.name())
 }
 
 /// Describes the result of a chain with its links, such as `decided by members 0.95: "row 7"`.
@@ -264,17 +264,6 @@ fn describe_rule_answers(of: &RuleAnswers) -> String {
 pub fn best_picture(event: &Event) -> Option<&Media> {
     let pictures = event.media.iter();
     pictures.max_by_key(|media| media.kind == MediaKind::Annotated)
-}
-
-/// Word for a verdict.
-pub const fn verdict_name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Discard => "discard",
-        Verdict::Escalate => "escalate",
-        Verdict::Review => "review",
-        Verdict::Record => "record",
-        Verdict::Act => "act",
-    }
 }
 
 #[cfg(test)]

@@ -130,12 +130,8 @@ pub fn changed_pipeline(changed: &PipelineStatus) -> String {
 /// The state of a pipeline, with the reason of a failure.
 pub fn pipeline_state(state: &PipelineState) -> String {
     match state {
-        PipelineState::Starting => "starting".to_owned(),
-        PipelineState::Running => "running".to_owned(),
-        PipelineState::Paused => "paused".to_owned(),
-        PipelineState::Ended => "ended".to_owned(),
-        PipelineState::Stopped => "stopped".to_owned(),
         PipelineState::Failed { message } => format!("failed: {message}"),
+        other => other.name().to_owned(),
     }
 }
 

@@ -85,18 +85,8 @@ pub(super) async fn narrow(
 
 /// How to answer a question; none where nothing was asked, or the whole request has to change.
 fn hint(question: &Question) -> Option<&'static str> {
-    match question.about {
-        Missing::Picture | Missing::Meaning => None,
-        Missing::Camera
-        | Missing::Class
-        | Missing::KnownClass
-        | Missing::Place
-        | Missing::Line
-        | Missing::Duration
-        | Missing::Pipeline => {
-            Some("repeat the whole request with the answer, or use `watchkeeper chat`")
-        }
-    }
+    let is_answerable = !matches!(question.about, Missing::Picture | Missing::Meaning);
+    is_answerable.then_some("repeat the whole request with the answer, or use `watchkeeper chat`")
 }
 
 /// The end of a request, which fails where actions wait that `--yes` does not confirm.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use watchkeeper_assistant::audit::{AuditLog, AuditReport, Damage, verify};
-use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace, at};
+use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace};
 use watchkeeper_config::AuditConfig;
 
 use super::args::{AuditAction, AuditArgs, Global};
@@ -82,14 +82,7 @@ fn list(logs: impl Iterator<Item = AuditLog>, limit: usize, out: &Output) -> Res
             Err(error) => out.note(unreadable(&log, &error).sentence),
         }
     }
-    records.sort_by_key(at);
-    let records = records.split_off(records.len().saturating_sub(limit));
-    if records.is_empty() {
-        out.line("no records yet");
-    }
-    for record in &records {
-        out.both(record, || trace::line(record));
-    }
+    trace::print_latest(records, limit, "no records yet", out);
     Ok(())
 }
 

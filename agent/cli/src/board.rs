@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_board::check::share_of_life;
 use watchkeeper_board::history::{History, INTERVAL};
-use watchkeeper_board::reading::Board as _;
+use watchkeeper_board::reading::{self, Board as _};
 use watchkeeper_board::report::report;
 use watchkeeper_board::sysfs::SysfsBoard;
+use watchkeeper_board::units::Celsius;
 use watchkeeper_contract::board::{
     BoardDrive, BoardDriveKind, BoardFan, BoardIdentity, BoardLoad, BoardPower, BoardReport,
     BoardSwap, BoardSwapKind, BoardTemperature, BoardThrottling, BoardWatchdog, FindingLevel,
@@ -133,14 +134,18 @@ fn graphics(load: &BoardLoad) -> String {
 
 fn temperatures(zones: &[BoardTemperature]) -> String {
     let zone = |zone: &BoardTemperature| {
-        let limit = zone
-            .throttles_at_celsius
-            .map(|limit| format!(" of {limit:.0}"));
+        let [throttles_at, critical_at] =
+            [zone.throttles_at_celsius, zone.critical_at_celsius].map(|at| at.map(Celsius));
+        let limit = reading::limit(throttles_at, critical_at);
+        let assumed = match [throttles_at, critical_at].contains(&Some(limit)) {
+            true => "",
+            false => " (assumed limit)",
+        };
         match (zone.celsius, zone.silent_s) {
-            (Some(celsius), _) => {
-                let limit = limit.unwrap_or_default();
-                Some(format!("{} {celsius:.0}{limit} °C", zone.name))
-            }
+            (Some(celsius), _) => Some(format!(
+                "{} {celsius:.0} of {:.0} °C{assumed}",
+                zone.name, limit.0
+            )),
             (None, Some(silent_s)) => Some(format!("{} silent for {silent_s:.0} s", zone.name)),
             // Listed as unknown.
             (None, None) => None,
@@ -267,7 +272,7 @@ fn gib(bytes: u64) -> f64 {
 mod tests {
     use super::*;
     use watchkeeper_board::reading::{Load, Reading, Sensed, Temperature};
-    use watchkeeper_board::units::{Celsius, Kilohertz, Percent};
+    use watchkeeper_board::units::{Kilohertz, Percent};
 
     fn screen(reading: &Reading) -> Vec<String> {
         let identity = watchkeeper_board::identity::Identity::default();
@@ -296,13 +301,18 @@ mod tests {
 
     #[test]
     fn readings_have_units_and_limits() {
+        let zone = |name: &str, throttles_at: Option<f64>, critical_at: Option<f64>| Temperature {
+            name: name.into(),
+            sensed: Sensed::Value(Celsius(51.2)),
+            throttles_at: throttles_at.map(Celsius),
+            critical_at: critical_at.map(Celsius),
+        };
         let reading = Reading {
-            temperatures: vec![Temperature {
-                name: "cpu-thermal".into(),
-                sensed: Sensed::Value(Celsius(51.2)),
-                throttles_at: Some(Celsius(99.0)),
-                critical_at: None,
-            }],
+            temperatures: vec![
+                zone("cpu", Some(99.0), None),
+                zone("soc", None, Some(90.0)),
+                zone("tj", None, Some(105.0)),
+            ],
             load: Load {
                 cores: Some(6),
                 cpu: Some(Percent(12.3)),
@@ -315,7 +325,7 @@ mod tests {
         let screen = screen(&reading);
         for line in [
             "processor    6 cores, 1344 of 1728 MHz, load 12 %",
-            "temperature  cpu-thermal 51 of 99 °C",
+            "temperature  cpu 51 of 99 °C; soc 51 of 90 °C; tj 51 of 95 °C (assumed limit)",
         ] {
             assert!(
                 screen.iter().any(|shown| shown == line),

@@ -103,14 +103,7 @@ pub(super) async fn verify(
     let (statement, signed) = read(path)?;
     let own = match key {
         Some(key) => key.to_owned(),
-        None => {
-            let empty = CoverageRange {
-                from_ms: Some(0),
-                to_ms: Some(1),
-                source: None,
-            };
-            client.coverage_statement(&empty).await?.key
-        }
+        None => client.box_key().await?.key,
     };
     check_signature(&statement, &signed, &own)
         .map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;

@@ -60,7 +60,8 @@ impl<'a> Fetcher<'a> {
         loop {
             let mut download = Download::open(plan.clone()).map_err(failed)?;
             let bar = self.out.byte_bar(download.expected());
-            bar.set_message(title(&plan));
+            let file = plan.target.file_name().unwrap_or_default();
+            bar.set_message(file.to_string_lossy().into_owned());
             let before = download.offset();
             bar.set_position(before);
             let transferred = if download.is_complete() {
@@ -177,21 +178,6 @@ pub(super) fn ask_registry(registry: &str, plans: &mut [PullPlan]) -> Result<(),
         registry.clone_into(&mut package.registry);
     }
     Ok(())
-}
-
-/// Returns the title of a progress bar: the model, with the file if that is not its network.
-fn title(plan: &PullPlan) -> String {
-    let file = plan
-        .target
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let is_package = plan.target.extension().is_some_and(|e| e == "package");
-    if is_package || file.starts_with(&format!("{}.onnx", plan.name)) {
-        plan.name.clone()
-    } else {
-        format!("{}: {file}", plan.name)
-    }
 }
 
 /// Reason why a transfer ended early.

@@ -11,7 +11,6 @@ use super::journal_record::record;
 use super::output::Output;
 use super::pipeline_file::read_definition;
 use watchkeeper_assistant::proposal::trial::TrialStats;
-use watchkeeper_assistant::reviews::verdict_name;
 
 pub(super) async fn run(
     args: PipelineTryArgs,
@@ -56,7 +55,7 @@ fn describe(report: &DryRunReport, workflow: &Value) -> String {
         let at = event.event.pts_s;
         format!(
             "{at:.1} s {rule}: {reason} ({})",
-            verdict_name(event.decision.verdict)
+            event.decision.verdict.name()
         )
     }));
     let warnings = report.warnings.iter();

@@ -17,7 +17,7 @@ use super::event_export;
 use super::exit::Failure;
 use super::hash_chain::HashChainSummary;
 use super::output::Output;
-use watchkeeper_assistant::reviews::{describe_answer, describe_record, verdict_name};
+use watchkeeper_assistant::reviews::{describe_answer, describe_record};
 use watchkeeper_assistant::session::progress::event_json as object;
 use watchkeeper_assistant::wording::local_time;
 use watchkeeper_assistant::wording::size;
@@ -219,7 +219,8 @@ fn describe_clip(event: &Event, clock: Clock) -> Option<String> {
         ),
         ClipState::Lost { message } => format!("clip lost: {message}"),
     };
-    Some(format!("{}: {text}", rule_origin(event, rule, clock)))
+    let origin = rule_origin(event, rule, clock);
+    Some(format!("{origin}: {}: {text}", rule.reason))
 }
 
 fn describe_assessment(event: &Event, clock: Clock) -> Option<String> {
@@ -261,7 +262,7 @@ fn camera(event: &Event, clock: Clock) -> &str {
 }
 
 fn describe_decision(event: &Event) -> String {
-    let verdict = verdict_name(event.decision.verdict);
+    let verdict = event.decision.verdict.name();
     let percent = event.decision.percent();
     match event.assessment.as_deref().map(describe_answer) {
         Some(answer) => format!("({verdict}, {percent} %; {answer})"),

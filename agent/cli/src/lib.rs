@@ -50,7 +50,7 @@ mod reference;
 mod remote;
 mod render;
 mod reviews;
-pub mod run;
+mod run;
 mod runtime_absence;
 mod runtime_program;
 mod source_path;
@@ -67,7 +67,6 @@ mod workflow;
 pub mod fuzzing {
     pub use super::discovery::read_answer;
     pub use super::download::begin;
-    pub use super::run::workflow_of;
 }
 
 use std::process::ExitCode;

@@ -13,7 +13,6 @@ use watchkeeper_assistant::lookup_access::{LookupAccess, unknown_lookup};
 use watchkeeper_config::{Config, LookupConfig, LookupKind};
 use watchkeeper_evidence::fields::Schema;
 use watchkeeper_evidence::lookup::{LookupError, Lookups};
-use watchkeeper_evidence::picture;
 use watchkeeper_evidence::source::{SourceAnswer, in_unit};
 
 use super::agent_client::{AgentClient, AgentSocket};
@@ -22,6 +21,7 @@ use super::configuration;
 use super::event_loop;
 use super::exit::Failure;
 use super::output::Output;
+use super::user_file::read_picture;
 
 impl LookupAccess for AgentSocket {
     fn look_up(&self, name: String, value: String) -> BoxFuture<'_, Result<Value, String>> {
@@ -106,10 +106,7 @@ fn check_picture(
     file: &Path,
 ) -> Result<SourceAnswer, Failure> {
     let schema = Schema::parse(schema).map_err(Failure::input)?;
-    let wrong = |why: &dyn std::fmt::Display| Failure::input(format!("{}: {why}", file.display()));
-    let read = watchkeeper_config::bounded::read_up_to(file, picture::MAX_BYTES as u64);
-    let bytes = read.map_err(|error| wrong(&error))?;
-    picture::check(&[&bytes]).map_err(|error| wrong(&error))?;
+    read_picture(file)?;
     Ok(SourceAnswer::Answered {
         confidence: 0.0,
         note: format!(

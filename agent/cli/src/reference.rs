@@ -7,12 +7,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use watchkeeper_assistant::wording::{counted, local_time, size};
 use watchkeeper_config::Config;
-use watchkeeper_evidence::picture;
 
 use super::agent_client::AgentClient;
 use super::args::ReferenceAction;
 use super::exit::Failure;
 use super::output::Output;
+use super::user_file::read_picture;
 
 pub(super) async fn run(
     action: ReferenceAction,
@@ -86,10 +86,7 @@ fn path(set: &str) -> String {
 
 /// Checks a file here, so that a refusal names it, then uploads it.
 async fn add_file(client: &AgentClient, set: &str, file: &Path) -> Result<Value, Failure> {
-    let wrong = |why: &dyn std::fmt::Display| Failure::input(format!("{}: {why}", file.display()));
-    let read = watchkeeper_config::bounded::read_up_to(file, picture::MAX_BYTES as u64);
-    let content = read.map_err(|error| wrong(&error))?;
-    picture::check(&[&content]).map_err(|error| wrong(&error))?;
+    let content = read_picture(file)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
     let request = client.request(Method::PUT, &format!("{}/{name}", path(set)));

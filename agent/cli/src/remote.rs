@@ -12,7 +12,7 @@ use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus, RateLimit};
 use watchkeeper_contract::source::{
-    Blindness, Pace, RtspTransport, SourceCounters, SourceSpec, SourceState, SourceStatus,
+    Pace, RtspTransport, SourceCounters, SourceSpec, SourceState, SourceStatus,
 };
 
 use super::agent_health::AgentHealth;
@@ -30,12 +30,12 @@ use super::look_rates;
 use super::output::Output;
 use super::pipeline_file::read_definition;
 use super::privacy;
-use super::reasons::{not_in_tables, print_reasons, without_causes_of_sources, without_reason};
+use super::reasons::{failure, not_in_tables, print_reasons, without_causes_of_sources};
 use super::runtime_absence;
 use super::source_path::absolute_uri;
 use super::tune;
 use super::user_file::{require_jpeg_name, write_file, write_new_file};
-use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
+use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time};
 use watchkeeper_client::RuntimeClient;
 
 pub(super) async fn status(
@@ -77,9 +77,8 @@ pub(super) fn show_status(
         health.pid,
         health.last_seq
     ));
-    let pipelines = without_causes_of_sources(sources, pipelines);
-    let reasons = not_in_tables(&health.reasons, sources, &pipelines);
-    for sentence in reasons.into_iter().chain(&health.notes) {
+    let pipelines = without_causes_of_sources(health, pipelines);
+    for sentence in not_in_tables(health).into_iter().chain(&health.notes) {
         out.line(format!("  {sentence}"));
     }
     let effects = &health.effects;
@@ -332,11 +331,11 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
             .map_or_else(|| "–".to_owned(), |[w, h]| format!("{w}x{h}"));
         vec![
             id_with_name(source.spec.id.as_str(), source.spec.name.as_ref()),
-            without_reason(&source_state(&source.state)),
+            source_state_name(&source.state),
             local_time(source.since.unix_ms),
             size,
             match source.spec.max_fps {
-                Some(max) => format!("{} (max {max})", format_fps(&source.counters)),
+                Some(max) => format!("{} (uses {max})", format_fps(&source.counters)),
                 None => format_fps(&source.counters),
             },
             source.counters.frames.to_string(),
@@ -351,7 +350,7 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
     let states = sources.iter().map(|source| {
         (
             source.spec.id.as_str(),
-            source_state(&source.state),
+            source_reason(&source.state),
             source.note.as_deref(),
         )
     });
@@ -385,30 +384,33 @@ fn format_fps(counters: &SourceCounters) -> String {
 }
 
 fn source_state(state: &SourceState) -> String {
+    let name = source_state_name(state);
+    match source_reason(state) {
+        Some(reason) => format!("{name}: {reason}"),
+        None => name,
+    }
+}
+
+fn source_state_name(state: &SourceState) -> String {
     match state {
         SourceState::Connecting { attempt } => format!("connecting ({attempt})"),
-        SourceState::Live { blind: None } => "live".to_owned(),
-        SourceState::Live { blind: Some(how) } => {
-            let how = match how {
-                Blindness::Frozen => "picture frozen",
-                Blindness::Black => "picture black",
-                Blindness::Moved => "moved",
-                Blindness::Covered => "covered",
-                Blindness::Blurred => "blurred",
-            };
-            format!("live, {how}")
-        }
+        SourceState::Live { blind: Some(how) } => format!("live, {}", how.name()),
+        other => other.name().to_owned(),
+    }
+}
+
+fn source_reason(state: &SourceState) -> Option<String> {
+    match state {
         SourceState::Lost {
             message,
             retry_in_s,
             ..
-        } => match retry_in_s.round() >= 1.0 {
-            true => format!("lost: {message}; retry in {retry_in_s:.0} s"),
-            false => format!("lost: {message}; retrying"),
-        },
-        SourceState::Ended => "ended".to_owned(),
-        SourceState::Failed { message, .. } => format!("failed: {message}"),
-        SourceState::Idle => "idle".to_owned(),
+        } => Some(match retry_in_s.round() >= 1.0 {
+            true => format!("{message}; retry in {retry_in_s:.0} s"),
+            false => format!("{message}; retrying"),
+        }),
+        SourceState::Failed { message, .. } => Some(message.clone()),
+        _ => None,
     }
 }
 
@@ -417,7 +419,7 @@ fn state_with_end(pipeline: &PipelineStatus) -> String {
     let state = match (&pipeline.state, pipeline.looks.and_then(|it| it.limited_by)) {
         (PipelineState::Running, Some(RateLimit::Camera)) => "no picture".to_owned(),
         (PipelineState::Running, Some(RateLimit::Disk)) => "waits for the disk".to_owned(),
-        (state, _) => without_reason(&pipeline_state(state)),
+        (state, _) => state.name().to_owned(),
     };
     match pipeline.paused_until {
         Some(until) => format!("{state} until {}", local_time(until.as_millisecond())),
@@ -442,11 +444,8 @@ pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     ];
     out.table(&headers, rows);
     let states = pipelines.iter().map(|pipeline| {
-        (
-            pipeline.spec.id.as_str(),
-            pipeline_state(&pipeline.state),
-            pipeline.note.as_deref(),
-        )
+        let (id, note) = (pipeline.spec.id.as_str(), pipeline.note.as_deref());
+        (id, failure(&pipeline.state), note)
     });
     print_reasons(states, out);
     backend_changes::print(pipelines, out);

@@ -26,15 +26,20 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
         Ok(agents) => entries.extend(agents),
         Err(why) => out.note(format!("entries of the agent are missing: {why}")),
     }
+    print_latest(entries, args.limit, "no requests yet", out);
+    Ok(())
+}
+
+/// Prints the last `limit` of the entries in the order of their times, or `none`.
+pub(super) fn print_latest(mut entries: Vec<Value>, limit: usize, none: &str, out: &Output) {
     entries.sort_by_key(at);
-    let entries = entries.split_off(entries.len().saturating_sub(args.limit));
+    let entries = entries.split_off(entries.len().saturating_sub(limit));
     if entries.is_empty() {
-        out.line("no requests yet");
+        out.line(none);
     }
     for entry in &entries {
         out.both(entry, || line(entry));
     }
-    Ok(())
 }
 
 fn agents_entries(limit: usize, global: &Global) -> Result<Vec<Value>, Failure> {

@@ -13,6 +13,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use tempfile::{NamedTempFile, TempDir};
+use watchkeeper_config::bounded::read_up_to;
+use watchkeeper_evidence::picture;
 use watchkeeper_store::durable::sync_folder;
 
 use super::exit::Failure;
@@ -115,6 +117,15 @@ pub(super) fn place_new(
         Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => Ok(Err(taken.file)),
         Err(refused) => Err(refused.error),
     }
+}
+
+/// Reads a picture, and checks that a model takes it.
+pub(super) fn read_picture(file: &Path) -> Result<Vec<u8>, Failure> {
+    let wrong = |why: &dyn Display| Failure::input(format!("{}: {why}", file.display()));
+    let read = read_up_to(file, picture::MAX_BYTES as u64);
+    let content = read.map_err(|error| wrong(&error))?;
+    picture::check(&[&content]).map_err(|error| wrong(&error))?;
+    Ok(content)
 }
 
 /// Reads a text. Of one with more than `max_bytes` the begin is returned, which is longer than

@@ -30,7 +30,9 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
     let report = match bounded::read(file) {
         Ok(text) => match serde_json::from_str(&text) {
             Ok(definition) => validate(&definition),
-            Err(e) => syntax_error(format!("the file is not JSON: {e}")),
+            Err(e) => syntax_error(format!(
+                "the file is not JSON ({e}); save the workflow as JSON, as Roboflow exports it"
+            )),
         },
         Err(e) if matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::FileTooLarge) => {
             syntax_error(e.to_string())

@@ -29,6 +29,7 @@ use watchkeeper_store::StoreError;
 
 use crate::evidence::counts::SharedCounts;
 use crate::fleet::command::Outcome;
+use crate::fleet::mqtt::broker::Keys;
 use crate::fleet::mqtt::link::LinkEvent;
 use crate::notify::message::Notice;
 use crate::second_opinion;
@@ -98,10 +99,14 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Writes a [`Report`] per line to standard output while it runs.
+    /// Writes a [`Report`] per line to standard output while it runs, as `watchkeeper run` wants
+    /// it.
     #[must_use]
     pub(crate) fn with_reports(mut self) -> Self {
         self.reports = Reports::enabled();
+        if let Some(broker) = &mut self.mqtt.broker {
+            broker.keys = Keys::RUN;
+        }
         self
     }
 

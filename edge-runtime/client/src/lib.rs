@@ -382,4 +382,20 @@ mod tests {
         let other = refusal("PUT /v1/x", StatusCode::CONFLICT, body.as_bytes());
         assert_eq!(other.detail, "/v1/x does not take PUT");
     }
+
+    #[tokio::test]
+    async fn runtime_with_a_full_backlog_is_not_called_absent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("runtime.sock");
+        let socket = tokio::net::UnixSocket::new_stream().expect("a socket");
+        socket.bind(&path).expect("a free name");
+        let _listener = socket.listen(0).expect("a listener");
+        let mut waiting = Vec::new();
+        while let Ok(stream) = tokio::net::UnixStream::connect(&path).await {
+            waiting.push(stream);
+        }
+        let client = RuntimeClient::new(&path).expect("a client");
+        let error = client.health().await.expect_err("no place");
+        assert!(matches!(error, ClientError::Broken { .. }), "{error:?}");
+    }
 }

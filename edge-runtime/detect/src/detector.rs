@@ -154,15 +154,13 @@ pub trait Detector: Send {
     /// Detects objects in a frame. Clears `out` first.
     ///
     /// # Errors
-    /// [`DetectError`]; the detector stays usable, as after an error of every other method.
+    /// [`DetectError`]; the detector stays usable and `out` is unspecified, as for every method.
     fn detect(
         &mut self,
-        frame: &Frame,
-        params: &DetectParams,
-        out: &mut Vec<RawDetection>,
+        _frame: &Frame,
+        _params: &DetectParams,
+        _out: &mut Vec<RawDetection>,
     ) -> Result<DetectTimes, DetectError> {
-        let _ = (frame, params);
-        out.clear();
         Err(self.unsupported())
     }
 
@@ -176,9 +174,11 @@ pub trait Detector: Send {
     ///
     /// # Errors
     /// [`DetectError`].
-    fn classify(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
-        let _ = frame;
-        out.clear();
+    fn classify(
+        &mut self,
+        _frame: &Frame,
+        _out: &mut Vec<f32>,
+    ) -> Result<DetectTimes, DetectError> {
         Err(self.unsupported())
     }
 
@@ -186,9 +186,7 @@ pub trait Detector: Send {
     ///
     /// # Errors
     /// [`DetectError`].
-    fn embed(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
-        let _ = frame;
-        out.clear();
+    fn embed(&mut self, _frame: &Frame, _out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
         Err(self.unsupported())
     }
 
@@ -199,12 +197,10 @@ pub trait Detector: Send {
     /// [`DetectError`].
     fn features(
         &mut self,
-        frame: &Frame,
-        logits: bool,
-        out: &mut Vec<f32>,
+        _frame: &Frame,
+        _logits: bool,
+        _out: &mut Vec<f32>,
     ) -> Result<DetectTimes, DetectError> {
-        let _ = (frame, logits);
-        out.clear();
         Err(self.unsupported())
     }
 
@@ -212,9 +208,7 @@ pub trait Detector: Send {
     ///
     /// # Errors
     /// [`DetectError`].
-    fn anomaly(&mut self, frame: &Frame, out: &mut Anomaly) -> Result<DetectTimes, DetectError> {
-        let _ = frame;
-        *out = Anomaly::default();
+    fn anomaly(&mut self, _frame: &Frame, _out: &mut Anomaly) -> Result<DetectTimes, DetectError> {
         Err(self.unsupported())
     }
 
@@ -222,8 +216,7 @@ pub trait Detector: Send {
     ///
     /// # Errors
     /// [`DetectError`].
-    fn embed_text(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
-        let _ = text;
+    fn embed_text(&mut self, _text: &str) -> Result<Arc<[f32]>, DetectError> {
         Err(self.unsupported())
     }
 
@@ -234,12 +227,10 @@ pub trait Detector: Send {
     /// [`DetectError`].
     fn segment(
         &mut self,
-        frame: &Frame,
-        confidence: Option<f32>,
-        out: &mut Vec<Segment>,
+        _frame: &Frame,
+        _confidence: Option<f32>,
+        _out: &mut Vec<Segment>,
     ) -> Result<DetectTimes, DetectError> {
-        let _ = (frame, confidence);
-        out.clear();
         Err(self.unsupported())
     }
 
@@ -250,13 +241,11 @@ pub trait Detector: Send {
     /// [`DetectError`].
     fn segment_prompted(
         &mut self,
-        frame: &Frame,
-        boxes: &[BBox],
-        several: bool,
-        out: &mut Vec<PromptedMask>,
+        _frame: &Frame,
+        _boxes: &[BBox],
+        _several: bool,
+        _out: &mut Vec<PromptedMask>,
     ) -> Result<DetectTimes, DetectError> {
-        let _ = (frame, boxes, several);
-        out.clear();
         Err(self.unsupported())
     }
 
@@ -272,11 +261,9 @@ pub trait Detector: Send {
     /// [`DetectError`].
     fn recognise(
         &mut self,
-        frames: &[Arc<RgbPixels>],
-        out: &mut Vec<f32>,
+        _frames: &[Arc<RgbPixels>],
+        _out: &mut Vec<f32>,
     ) -> Result<DetectTimes, DetectError> {
-        let _ = frames;
-        out.clear();
         Err(self.unsupported())
     }
 
@@ -284,9 +271,7 @@ pub trait Detector: Send {
     ///
     /// # Errors
     /// [`DetectError`].
-    fn depth(&mut self, frame: &Frame, out: &mut DepthMap) -> Result<DetectTimes, DetectError> {
-        let _ = frame;
-        *out = DepthMap::default();
+    fn depth(&mut self, _frame: &Frame, _out: &mut DepthMap) -> Result<DetectTimes, DetectError> {
         Err(self.unsupported())
     }
 
@@ -296,12 +281,10 @@ pub trait Detector: Send {
     /// [`DetectError`].
     fn read(
         &mut self,
-        frame: &Frame,
-        rgb: &RgbPixels,
-        out: &mut Vec<ReadLine>,
+        _frame: &Frame,
+        _rgb: &RgbPixels,
+        _out: &mut Vec<ReadLine>,
     ) -> Result<DetectTimes, DetectError> {
-        let _ = (frame, rgb);
-        out.clear();
         Err(self.unsupported())
     }
 
@@ -312,13 +295,11 @@ pub trait Detector: Send {
     /// [`DetectError`].
     fn gaze(
         &mut self,
-        frame: &Frame,
-        rgb: &RgbPixels,
-        finds_faces: bool,
-        out: &mut Vec<FaceGaze>,
+        _frame: &Frame,
+        _rgb: &RgbPixels,
+        _finds_faces: bool,
+        _out: &mut Vec<FaceGaze>,
     ) -> Result<DetectTimes, DetectError> {
-        let _ = (frame, rgb, finds_faces);
-        out.clear();
         Err(self.unsupported())
     }
 }

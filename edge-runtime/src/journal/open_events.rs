@@ -3,8 +3,8 @@
 //! After a crash nothing else would end them, and subscribers would keep their alarms.
 //!
 //! - After the records of [`close_open_events`](super::Journal::close_open_events), every event in
-//!   the journal has its end, except those that another part continues: the holds of the crash-loop
-//!   guard.
+//!   the journal has its end. Exceptions: holds of the crash-loop guard, which the guard continues,
+//!   and events beyond [`MAX_OPEN`].
 
 use std::collections::BTreeMap;
 

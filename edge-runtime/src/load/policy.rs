@@ -50,10 +50,6 @@ pub const COOL_TIME: Duration = Duration::from_secs(60);
 /// Silence after which a sensor counts as removed, where all others are cool.
 pub const REMOVED_AFTER: Duration = Duration::from_secs(600);
 
-/// Limit of a sensor for which the kernel states no passive trip point. Boards with ARM processors
-/// state theirs; x86 processors throttle at 95 to 105 °C.
-pub const DEFAULT_LIMIT: Celsius = Celsius(95.0);
-
 /// Why the level changed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
@@ -239,7 +235,7 @@ impl HeatPolicy {
         let Some(temperature) = zone.value() else {
             return;
         };
-        let limit = limit_of(zone);
+        let limit = zone.limit();
         let known = self.sensors.iter_mut().find(|s| s.name == zone.name);
         if let Some(sensor) = known {
             // Of sensors with one name the hottest counts.
@@ -330,13 +326,4 @@ impl HeatPolicy {
             limit: sensor.limit,
         }
     }
-}
-
-/// The temperature from which on a board throttles, or at which it shuts down if that is less than
-/// the default.
-fn limit_of(zone: &Temperature) -> Celsius {
-    let critical = zone.critical_at.map_or(DEFAULT_LIMIT, |critical| {
-        Celsius(critical.0.min(DEFAULT_LIMIT.0))
-    });
-    zone.throttles_at.unwrap_or(critical)
 }

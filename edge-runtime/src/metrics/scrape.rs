@@ -29,12 +29,12 @@ pub(super) const PREFIX: &str = "watchkeeper";
 const SOURCE_STATES: [&str; 6] = ["connecting", "live", "lost", "ended", "failed", "idle"];
 
 /// Causes of a blind source, likewise.
-const BLINDNESS: [(&str, Blindness); 5] = [
-    ("frozen", Blindness::Frozen),
-    ("black", Blindness::Black),
-    ("moved", Blindness::Moved),
-    ("covered", Blindness::Covered),
-    ("blurred", Blindness::Blurred),
+const BLINDNESS: [Blindness; 5] = [
+    Blindness::Frozen,
+    Blindness::Black,
+    Blindness::Moved,
+    Blindness::Covered,
+    Blindness::Blurred,
 ];
 
 type Labels = Vec<(&'static str, String)>;
@@ -62,19 +62,25 @@ impl Default for Scrape {
 impl Scrape {
     /// Adds the state of each source, and what decodes it.
     pub fn add_sources(&mut self, sources: &[SourceStatus]) {
-        let states = Family::<Labels, Gauge>::default();
-        let blind = Family::<Labels, Gauge>::default();
-        let decoders = Family::<Labels, Gauge>::default();
+        let states = self.gauges("source_state", "1 for the state a source is in");
+        let blind = self.gauges(
+            "source_blind",
+            "1 for the cause for which a live source does not show what it should",
+        );
+        let decoders = self.gauges(
+            "source_hardware_decoder",
+            "1 for a source that hardware decodes, 0 for one that the processor decodes",
+        );
         for source in sources {
             let id = ("source", source.spec.id.to_string());
-            let now = state_name(&source.state);
+            let now = source.state.name();
             for state in SOURCE_STATES {
                 let labels = vec![id.clone(), ("state", state.to_owned())];
                 let is_now = i64::from(state == now);
                 states.get_or_create(&labels).set(is_now);
             }
-            for (cause, how) in BLINDNESS {
-                let labels = vec![id.clone(), ("cause", cause.to_owned())];
+            for how in BLINDNESS {
+                let labels = vec![id.clone(), ("cause", how.name().to_owned())];
                 let is_now = source.state == SourceState::Live { blind: Some(how) };
                 blind.get_or_create(&labels).set(i64::from(is_now));
             }
@@ -83,18 +89,12 @@ impl Scrape {
                 decoders.get_or_create(&vec![id]).set(is_hardware);
             }
         }
-        self.registry
-            .register("source_state", "1 for the state a source is in", states);
-        self.registry.register(
-            "source_blind",
-            "1 for the cause for which a live source does not show what it should",
-            blind,
-        );
-        self.registry.register(
-            "source_hardware_decoder",
-            "1 for a source that hardware decodes, 0 for one that the processor decodes",
-            decoders,
-        );
+    }
+
+    fn gauges(&mut self, name: &str, help: &str) -> Family<Labels, Gauge> {
+        let family = Family::default();
+        self.registry.register(name, help, family.clone());
+        family
     }
 
     /// Adds the frames a second that each pipeline looks at, and would look at.
@@ -317,17 +317,6 @@ fn add_use(to: &mut Registry, reading: &Reading) {
         "Life time of a drive that is used",
         drives.map(|d| (&*d.name, d.life_used.map(ratio))).collect(),
     );
-}
-
-fn state_name(state: &SourceState) -> &'static str {
-    match state {
-        SourceState::Connecting { .. } => "connecting",
-        SourceState::Live { .. } => "live",
-        SourceState::Lost { .. } => "lost",
-        SourceState::Ended => "ended",
-        SourceState::Failed { .. } => "failed",
-        SourceState::Idle => "idle",
-    }
 }
 
 /// Returns the gauges of the values that are known, of one name the highest.

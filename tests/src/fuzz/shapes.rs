@@ -5,8 +5,9 @@
 //! - An accepted set of shapes makes a workflow that compiles, with a step of its own name for each
 //!   line and zone.
 
-use watchkeeper_cli::fuzzing::workflow_of;
-use watchkeeper_cli::run::shape::{NamedLine, NamedZone};
+use serde_json::Value;
+use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
+use watchkeeper_engine::templates::watch::{self, Watch};
 use watchkeeper_engine::workflow::{Overlay, compile};
 
 pub(super) fn shapes(input: &[u8]) {
@@ -21,7 +22,14 @@ pub(super) fn shapes(input: &[u8]) {
             _ => {}
         }
     }
-    match workflow_of(&lines, &zones, &classes) {
+    let watch = Watch {
+        classes,
+        lines,
+        zones,
+        ..Watch::default()
+    };
+    let (lines, zones) = (&watch.lines, &watch.zones);
+    match workflow_of(&watch) {
         Err(refused) => assert!(
             refused.contains("used twice") || refused.contains("begins with"),
             "{refused}"
@@ -43,6 +51,12 @@ pub(super) fn shapes(input: &[u8]) {
             }
         }
     }
+}
+
+fn workflow_of(watch: &Watch) -> Result<Value, String> {
+    watch::unique_names(watch).map_err(|e| e.to_string())?;
+    watch::plain_classes(watch).map_err(|e| e.to_string())?;
+    Ok(watch::workflow(watch, "yolox-nano"))
 }
 
 /// Parses a shape and checks it.

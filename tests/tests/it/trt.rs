@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -405,12 +405,7 @@ fn int8_network_that_is_not_faster_is_refused_with_figures() -> anyhow::Result<(
     let done = bench.calibrate(&model, "slow-int8")?;
     ensure!(done.code != 0, "{}", done.summary);
     let why = done.summary["why_not"].as_str().unwrap_or_default();
-    for part in [
-        "times as fast",
-        "ms before",
-        "ms in int8",
-        "1.3 times are needed",
-    ] {
+    for part in ["int8 takes", "ms instead of", "1.3 times as fast is needed"] {
         ensure!(why.contains(part), "{why}");
     }
     ensure!(!model.with_extension("int8.onnx").exists());
@@ -552,14 +547,6 @@ fn cuda_library_with_old_driver_leaves_device_to_older_one() -> anyhow::Result<(
 }
 
 #[test]
-fn crash_of_the_builder_is_named() -> anyhow::Result<()> {
-    falls_back(
-        "build-crash",
-        &["TensorRT crashes when it builds or runs it (signal 6)"],
-    )
-}
-
-#[test]
 fn lack_of_device_memory_is_named() -> anyhow::Result<()> {
     falls_back(
         "out-of-memory",
@@ -583,6 +570,28 @@ fn exception_of_the_parser_is_named_and_tried_again() -> anyhow::Result<()> {
     let refused = bench.run_demo("trt", "parser-throws")?;
     ensure!(refused.code != 0, "{}", refused.log);
     ensure!(bench.files("refused")?.is_empty());
+    counts_alike(&bench, "right").map(drop)
+}
+
+#[test]
+fn crash_of_the_builder_is_named_and_tried_again_after_a_day() -> anyhow::Result<()> {
+    let said = "TensorRT crashes when it builds or runs it (signal 6)";
+    falls_back("build-crash", &[said])?;
+    let Some(bench) = Box::new(Headers::V10, "a crash of the builder")? else {
+        return Ok(());
+    };
+    for mode in ["build-crash", "right"] {
+        let refused = bench.run_demo("trt", mode)?;
+        ensure!(refused.code != 0, "{}", refused.log);
+        ensure!(refused.log.contains(said), "{}", refused.log);
+    }
+    let kept = bench.files("crashed")?;
+    let [crash] = &kept[..] else {
+        anyhow::bail!("{kept:?}");
+    };
+    let yesterday = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
+    let file = fs::File::options().write(true).open(crash)?;
+    file.set_modified(yesterday)?;
     counts_alike(&bench, "right").map(drop)
 }
 

@@ -107,8 +107,7 @@ fn is_paused(status: &PipelineStatus, until: Option<&Zoned>) -> bool {
 
 /// Whether the pipeline runs. A resume also restarts a failed or suspended pipeline.
 fn is_running(status: &PipelineStatus) -> bool {
-    let state = &status.state;
-    !status.spec.paused && matches!(state, PipelineState::Starting | PipelineState::Running)
+    !status.spec.paused && status.state.takes_frames()
 }
 
 fn diff_specs(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {

@@ -53,6 +53,7 @@ impl SystemSnapshot {
         let health = Health {
             state: HealthState::Degraded,
             reasons: Vec::new(),
+            details: Vec::new(),
             notes: Vec::new(),
             version: String::new(),
             boot_id: String::new(),

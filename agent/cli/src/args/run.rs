@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use watchkeeper_contract::privacy::Region;
+use watchkeeper_engine::templates::shape::{InterestRegion, NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::Tiles;
 
 use super::value::{region, seconds, unit_interval};
-use crate::run::shape::{InterestRegion, NamedLine, NamedZone};
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:

@@ -6,8 +6,6 @@
 //! - Only an answer to one of our probes counts.
 //! - Pure: no socket, no clock.
 
-use std::fmt::Write as _;
-
 use percent_encoding::percent_decode_str;
 use roxmltree::{Document, Node, ParsingOptions};
 use serde::Serialize;
@@ -69,10 +67,7 @@ impl FoundCamera {
 
 /// Returns the probe for devices of one of [`TYPES`]; `id` is a UUID.
 pub(super) fn probe(id: &str, (kind, namespace): (&str, &str)) -> String {
-    let mut text = String::new();
-    // Writing to a text never fails.
-    write!(
-        text,
+    format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\
          <e:Envelope xmlns:e=\"http://www.w3.org/2003/05/soap-envelope\" xmlns:w=\"{ADDRESSING}\" \
          xmlns:d=\"{DISCOVERY}\" xmlns:t=\"{namespace}\"><e:Header>\
@@ -81,8 +76,6 @@ pub(super) fn probe(id: &str, (kind, namespace): (&str, &str)) -> String {
          <w:Action>{DISCOVERY}/Probe</w:Action></e:Header>\
          <e:Body><d:Probe><d:Types>t:{kind}</d:Types></d:Probe></e:Body></e:Envelope>"
     )
-    .ok();
-    text
 }
 
 /// Reads the cameras of an answer to a probe with one of `ids`; none of anything else.

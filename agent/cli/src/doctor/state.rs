@@ -2,6 +2,7 @@
 //!
 //! - Invariant: nothing is created or changed.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use watchkeeper_board::storage;
@@ -12,12 +13,6 @@ use crate::runtime_program::PROGRAM as RUNTIME;
 
 /// Free bytes below which journal and media are at risk.
 const MIN_FREE_BYTES: u64 = 1 << 30;
-
-/// Returns the user id of a folder's owner.
-fn owner_of(path: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-    path.metadata().ok().map(|m| m.uid())
-}
 
 /// Checks that this user can write a folder or create it in its nearest existing parent.
 pub(super) fn folder(what: &str, path: &Path) -> Finding {
@@ -49,7 +44,7 @@ pub(super) fn folder(what: &str, path: &Path) -> Finding {
 
 fn unwritable_folder(what: &str, path: &Path) -> Finding {
     let shown = path.display();
-    match owner_of(path) {
+    match path.metadata().ok().map(|found| found.uid()) {
         // The daemons run as that user; this user only reads.
         Some(other) if other != rustix::process::getuid().as_raw() => {
             let what = format!("{what} {shown}: owned by user {other}, as the daemons must be");

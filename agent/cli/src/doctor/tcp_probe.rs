@@ -2,11 +2,11 @@
 //!
 //! Invariant: nothing is sent; results show host and port only, the path of a webhook is a secret.
 
-use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use url::Url;
+use watchkeeper_client::error_chain::io_cause;
 
 /// Timeout of each address that the host name resolves to.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -40,13 +40,7 @@ fn open(host: &str, port: u16) -> Result<(), String> {
     for address in addresses {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(_) => return Ok(()),
-            // Of rare kinds only the system has a text.
-            Err(error) => {
-                why = match error.kind() {
-                    kind @ (ErrorKind::ConnectionRefused | ErrorKind::TimedOut) => kind.to_string(),
-                    _ => error.to_string(),
-                };
-            }
+            Err(error) => why = io_cause(&error),
         }
     }
     Err(why)

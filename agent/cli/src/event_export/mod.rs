@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::json;
-use watchkeeper_assistant::reviews::{describe_record, verdict_name};
+use watchkeeper_assistant::reviews::describe_record;
 use watchkeeper_assistant::wording::{counted, format_local};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::event::{Event, EventBody, MediaKind, Phase};
@@ -160,7 +160,7 @@ async fn export_one(
 /// The first decision of the box, and each assessment.
 fn decisions(records: &[Event]) -> Vec<String> {
     let first = records.first().map(|event| {
-        let verdict = verdict_name(event.decision.verdict);
+        let verdict = event.decision.verdict.name();
         let percent = event.decision.percent();
         format!("{verdict}, {percent} %: {}", event.decision.reason)
     });

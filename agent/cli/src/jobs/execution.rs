@@ -14,6 +14,7 @@ use super::super::args::{JobOutput, JobOwner};
 use super::super::event_loop;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
+use super::super::run::Signals;
 use super::commands::{JobCommands, invalid};
 use super::progress::Progress;
 use super::show;
@@ -114,30 +115,18 @@ impl JobCommands {
     }
 }
 
-/// Calls `on_interrupt` at the first Ctrl-C or SIGTERM. A second one ends the process: a tool may
-/// hang.
+/// Calls `on_interrupt` at the first signal that ends a run. A second one ends the process: a tool
+/// may hang.
 fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    use tokio::signal::unix::{Signal, SignalKind, signal};
-
-    async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    let failed = |error: std::io::Error| Failure::failed(format!("can't start: {error}"));
     let runtime = event_loop::new()?;
-    let signals = runtime.block_on(async {
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok((interrupt, signal(SignalKind::terminate())?))
-    });
-    let (mut interrupt, mut terminate) = signals.map_err(failed)?;
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
     let watch = move || {
-        runtime.block_on(either(&mut interrupt, &mut terminate));
+        runtime.block_on(signals.recv());
         on_interrupt();
-        runtime.block_on(either(&mut interrupt, &mut terminate));
+        runtime.block_on(signals.recv());
         std::process::exit(Exit::Failed.code().into());
     };
     let thread = std::thread::Builder::new().name("signals".to_owned());
+    let failed = |error: std::io::Error| Failure::failed(format!("can't start: {error}"));
     thread.spawn(watch).map(drop).map_err(failed)
 }

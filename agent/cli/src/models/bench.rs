@@ -62,8 +62,10 @@ pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(),
     }
     out.end_live_line();
     let Some(report) = whole else {
-        let sentence = format!("{} could not be measured", args.name);
-        return Err(Failure::failed(sentence).with(refused));
+        let mut refused = refused.into_iter();
+        let first = refused.next();
+        let first = first.unwrap_or_else(|| format!("{} could not be measured", args.name));
+        return Err(Failure::failed(first).with(refused));
     };
     for why in refused {
         out.note(why);

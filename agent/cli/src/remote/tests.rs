@@ -3,6 +3,7 @@
 use super::absolute_uri;
 use super::*;
 use crate::exit::Exit;
+use watchkeeper_assistant::wording::pipeline_state;
 
 #[test]
 fn deployed_pipeline_prints_its_warnings() {
@@ -64,27 +65,41 @@ fn pipeline_without_frames_is_not_shown_as_running() {
 }
 
 #[test]
-fn cause_of_a_failed_camera_is_left_to_the_camera() {
+fn cause_of_a_failed_camera_is_shown_once() {
     let cause = "/dev/video9 is no camera";
-    let failed = json!({"state": "failed", "cause": "other", "message": cause});
-    let since = json!({"unix_ms": 0, "quality": "synced"});
-    let source = json!({"spec": {"id": "yard", "uri": "/dev/video9"}, "state": failed,
-        "since": since, "counters": SourceCounters::default()});
-    let pipeline = json!({"spec": {"id": "gate", "source": "yard", "workflow": {}},
-        "state": failed, "since": since,
-        "results": watchkeeper_contract::pipeline::PipelineResults::default()});
-    let sources: Vec<SourceStatus> =
-        serde_json::from_value(json!([source])).unwrap_or_else(|e| panic!("{e}"));
-    let pipelines: Vec<PipelineStatus> =
-        serde_json::from_value(json!([pipeline])).unwrap_or_else(|e| panic!("{e}"));
-    let pipelines = without_causes_of_sources(&sources, &pipelines);
-    let reasons = [
-        format!("source \"yard\": {cause}"),
-        "pipeline \"gate\": its camera \"yard\" failed".to_owned(),
-        "the disk is full".to_owned(),
-    ];
-    let shown = not_in_tables(&reasons, &sources, &pipelines);
-    assert_eq!(shown, ["the disk is full"]);
+    let pipelines: Vec<PipelineStatus> = serde_json::from_value(json!([{
+        "spec": {"id": "gate", "source": "yard", "workflow": {}},
+        "state": {"state": "failed", "message": cause},
+        "since": {"unix_ms": 0, "quality": "synced"},
+        "results": watchkeeper_contract::pipeline::PipelineResults::default(),
+    }]))
+    .unwrap_or_else(|e| panic!("{e}"));
+    let mut health: Health = serde_json::from_value(json!({
+        "state": "degraded", "reasons": ["source \"yard\": gone", "the disk is full"],
+        "details": [
+            {"kind": "source_state", "source": "yard", "message": "source \"yard\": gone"},
+            {"kind": "pipeline_state", "source": "yard", "pipeline": "gate", "message": "failed"},
+            {"kind": "kind_of_a_newer_runtime", "message": "the disk is full"},
+        ],
+        "version": "1", "boot_id": "b", "uptime_s": 1.0, "pid": 1, "last_seq": 0,
+    }))
+    .unwrap_or_else(|e| panic!("{e}"));
+    let shown = |health: &Health| {
+        let pipelines = without_causes_of_sources(health, &pipelines);
+        pipeline_state(&pipelines[0].state)
+    };
+    assert_eq!(shown(&health), "failed: its camera \"yard\" failed");
+    assert_eq!(not_in_tables(&health), ["the disk is full"]);
+    health.details.clear();
+    assert_eq!(
+        shown(&health),
+        format!("failed: {cause}"),
+        "an older runtime"
+    );
+    assert_eq!(
+        not_in_tables(&health),
+        ["source \"yard\": gone", "the disk is full"]
+    );
 }
 
 #[test]

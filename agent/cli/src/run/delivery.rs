@@ -6,8 +6,6 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout_at};
-use watchkeeper_config::ENV_PREFIX;
-use watchkeeper_config::keys::KEYS;
 use watchkeeper_contract::id::EventSeq;
 
 use crate::exit::{Exit, Failure};
@@ -48,9 +46,7 @@ impl DeliveryState {
                 self.ever_connected = true;
                 self.reason = None;
             }
-            Report::Unreachable { reason } => {
-                self.reason = Some(with_variables(&reason));
-            }
+            Report::Unreachable { reason } => self.reason = Some(reason),
             Report::Delivered { through } => self.delivered = through,
             Report::Acked { messages } => self.acked = messages,
             Report::Left { messages, through } => self.left = Some((messages, through)),
@@ -85,34 +81,6 @@ impl DeliveryState {
         };
         Some(Failure::new(Exit::Undelivered, sentence))
     }
-}
-
-/// Replaces the agent's keys in a reason by the option and variables of a run.
-///
-/// Advice about the address is cut off: the user has just typed it.
-fn with_variables(reason: &str) -> String {
-    let without_advice = reason.split("; check ").next().unwrap_or(reason);
-    let mut words = without_advice.to_owned();
-    for key in KEYS.iter().filter_map(|key| key.path.strip_prefix("mqtt.")) {
-        let own = match key {
-            "host" | "port" => "--mqtt".to_owned(),
-            _ => format!("{ENV_PREFIX}MQTT__{}", key.to_uppercase()),
-        };
-        words = replace_word(&words, &format!("mqtt.{key}"), &own);
-    }
-    words
-}
-
-/// Replaces the word `from` in `text`; a longer word with this prefix stays.
-fn replace_word(text: &str, from: &str, to: &str) -> String {
-    let mut parts = text.split(from);
-    let mut words = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let is_prefix = part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-        words.push_str(if is_prefix { from } else { to });
-        words.push_str(part);
-    }
-    words
 }
 
 impl Delivery {
@@ -187,8 +155,7 @@ mod tests {
 
     fn unreachable() -> Report {
         Report::Unreachable {
-            reason: "connection refused; check that the broker runs at mqtt.host and mqtt.port"
-                .to_owned(),
+            reason: "connection refused".to_owned(),
         }
     }
 
@@ -215,20 +182,6 @@ mod tests {
         let failure = failure.map(|f| (f.exit, f.sentence));
         let sentence = "the broker b:1 was never reached: connection refused".to_owned();
         assert_eq!(failure, Some((Exit::Undelivered, sentence)));
-    }
-
-    #[test]
-    fn remedy_names_variables_instead_of_keys() {
-        let login = "the broker asks for a login; set mqtt.username and mqtt.password_file";
-        assert_eq!(
-            with_variables(login),
-            "the broker asks for a login; set WATCHKEEPER_MQTT__USERNAME and WATCHKEEPER_MQTT__PASSWORD_FILE"
-        );
-        let tls = "it hung up; set mqtt.tls if it speaks TLS, else check mqtt.port";
-        assert_eq!(
-            with_variables(tls),
-            "it hung up; set WATCHKEEPER_MQTT__TLS if it speaks TLS, else check --mqtt"
-        );
     }
 
     #[test]

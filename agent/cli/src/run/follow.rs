@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use indicatif::ProgressBar;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, PipelineId};
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineState, PipelineStatus};
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineStatus};
 use watchkeeper_contract::source::SourceStatus;
 
 use super::format_event::EventFormatter;
@@ -232,7 +232,7 @@ impl<'o> Printer<'o> {
 /// Pauses the pipeline, prints the events that the feed has not delivered and returns the final
 /// status.
 ///
-/// A paused pipeline has everything on disk ([`PipelineState`]), so the journal is complete.
+/// A paused pipeline has everything on disk, so the journal is complete.
 async fn finish(
     run: &mut RunEnvironment,
     pipeline: &PipelineId,
@@ -240,23 +240,17 @@ async fn finish(
     bar: &ProgressBar,
 ) -> Result<PipelineStatus, Failure> {
     let out = printer.out;
-    let mut status = run.client.pause_pipeline(pipeline, None).await?;
-    let deadline = Instant::now() + PAUSE_TIMEOUT;
-    while matches!(
-        status.state,
-        PipelineState::Starting | PipelineState::Running
-    ) {
-        if Instant::now() > deadline {
-            out.note(format!(
-                "the pipeline did not stop within {} s; its last events may be missing here",
-                PAUSE_TIMEOUT.as_secs()
-            ));
-            break;
-        }
-        tokio::time::sleep(PAUSE_POLL_INTERVAL).await;
-        if let Some(now) = run.status(pipeline, out).await? {
-            status = now;
-        }
+    let paused = run.client.pause_pipeline(pipeline, None).await?;
+    let times = [PAUSE_POLL_INTERVAL, PAUSE_TIMEOUT];
+    let status = run
+        .wait_for_end(pipeline, Some(paused.clone()), times, out)
+        .await?
+        .unwrap_or(paused);
+    if status.state.takes_frames() {
+        out.note(format!(
+            "the pipeline did not stop within {} s; its last events may be missing here",
+            PAUSE_TIMEOUT.as_secs()
+        ));
     }
     bar.set_message(live_text(&status.results));
     let client = &run.client;

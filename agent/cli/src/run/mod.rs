@@ -25,11 +25,9 @@ use std::time::Duration;
 
 use watchkeeper_config::{Config, LoadRequest, effective, load};
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::source::SourceSpec;
-pub use watchkeeper_engine::templates::shape;
-use watchkeeper_engine::templates::watch as plan;
 use watchkeeper_models::Zoo;
 
 use broker::BrokerAddress;
@@ -37,6 +35,7 @@ pub(crate) use children::find;
 use follow::Outcome;
 use request::RunRequest;
 use sandbox::{RunEnvironment, RunSetup};
+pub(crate) use signals::Signals;
 use summary::Summary;
 use verdict::RunTarget;
 
@@ -49,30 +48,12 @@ use watchkeeper_client::ClientError;
 
 /// Timeout of the video files' completion. The runtime itself fails after 30 s, with the reason.
 const FINISH_VIDEO_TIMEOUT: Duration = Duration::from_secs(45);
+/// Interval at which the status is polled meanwhile.
+const FINISH_VIDEO_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Lists how to query the runs of this user, one line each.
 pub(crate) fn other_sockets() -> Vec<String> {
     state_folders::running(&std::env::temp_dir())
-}
-
-/// Builds the workflow of lines, zones and classes for a network.
-///
-/// # Errors
-/// A name that is used twice, or an invalid class.
-pub fn workflow_of(
-    lines: &[shape::NamedLine],
-    zones: &[shape::NamedZone],
-    classes: &[String],
-) -> Result<serde_json::Value, String> {
-    let watch = plan::Watch {
-        classes: classes.to_vec(),
-        lines: lines.to_vec(),
-        zones: zones.to_vec(),
-        ..plan::Watch::default()
-    };
-    plan::unique_names(&watch).map_err(|e| e.to_string())?;
-    plan::plain_classes(&watch).map_err(|e| e.to_string())?;
-    Ok(plan::workflow(&watch, "yolox-nano"))
 }
 
 /// The request for the configuration of a run: that of the box, with the broker of `--mqtt` or
@@ -233,20 +214,11 @@ async fn fetch_parts(
     video: &Path,
     out: &Output,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let deadline = tokio::time::Instant::now() + FINISH_VIDEO_TIMEOUT;
-    while tokio::time::Instant::now() < deadline {
-        let status = environment.status(pipeline, out).await?;
-        match status.map(|status| status.state) {
-            Some(
-                PipelineState::Ended
-                | PipelineState::Paused
-                | PipelineState::Stopped
-                | PipelineState::Failed { .. },
-            ) => break,
-            Some(PipelineState::Starting | PipelineState::Running) | None => {}
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let times = [FINISH_VIDEO_POLL_INTERVAL, FINISH_VIDEO_TIMEOUT];
+    let status = environment.status(pipeline, out).await?;
+    environment
+        .wait_for_end(pipeline, status, times, out)
+        .await?;
     let client = &environment.client;
     let cannot = unwritten::<std::io::Error>(video);
     let mut parts = Vec::new();

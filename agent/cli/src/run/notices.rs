@@ -1,6 +1,7 @@
 //! Notes of a run about its detector, window, source, warnings and failing steps, each printed
 //! once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use watchkeeper_contract::pipeline::{PipelineStatus, WindowState};
@@ -8,8 +9,8 @@ use watchkeeper_contract::source::SourceState;
 
 use crate::output::Output;
 
-/// Seconds after which an unreachable source is reported again; the last interval then doubles.
-const REMIND_S: [f64; 3] = [10.0, 30.0, 60.0];
+/// Seconds after which an unreachable source is reported again; each report doubles them.
+const REMIND_S: f64 = 10.0;
 
 /// Notices that a run has already reported.
 #[derive(Debug, Default)]
@@ -19,8 +20,8 @@ pub(super) struct Notices {
     /// Why the source is away; `None` while it is live.
     pub(super) lost: Option<String>,
     reminder: Reminder,
-    warnings: Vec<String>,
-    step_errors: Vec<String>,
+    warnings: BTreeSet<String>,
+    step_errors: BTreeSet<String>,
 }
 
 impl Notices {
@@ -65,15 +66,13 @@ impl Notices {
         }
         if continues {
             for warning in &pipeline.warnings {
-                if !self.warnings.contains(&warning.message) {
-                    self.warnings.push(warning.message.clone());
+                if self.warnings.insert(warning.message.clone()) {
                     out.note(&warning.message);
                 }
             }
         }
         for (step, error) in &pipeline.results.step_errors {
-            if !self.step_errors.contains(step) {
-                self.step_errors.push(step.clone());
+            if self.step_errors.insert(step.clone()) {
                 out.note(format!("step {step} failed: {}", error.message));
             }
         }
@@ -87,8 +86,8 @@ struct Reminder {
     message: Option<String>,
     /// When the source was lost.
     since_s: Option<f64>,
-    /// Number of the passed [`REMIND_S`] times.
-    count: usize,
+    /// How often [`REMIND_S`] was doubled.
+    doublings: i32,
 }
 
 impl Reminder {
@@ -103,7 +102,7 @@ impl Reminder {
             return None;
         }
         while elapsed_s >= self.due_s() {
-            self.count += 1;
+            self.doublings += 1;
         }
         Some(format!(
             "still retrying after {elapsed_s:.0} s: {message}; Ctrl-C stops the run"
@@ -111,13 +110,7 @@ impl Reminder {
     }
 
     fn due_s(&self) -> f64 {
-        let last = REMIND_S.len() - 1;
-        match REMIND_S.get(self.count) {
-            Some(due) => *due,
-            None => {
-                REMIND_S[last] * 2f64.powi(i32::try_from(self.count - last).unwrap_or(i32::MAX))
-            }
-        }
+        REMIND_S * 2f64.powi(self.doublings)
     }
 }
 
@@ -131,7 +124,7 @@ mod tests {
         let reported: Vec<u32> = (0..500)
             .filter(|second| reminder.lost("refused", f64::from(*second)).is_some())
             .collect();
-        assert_eq!(reported, [0, 10, 30, 60, 120, 240, 480]);
+        assert_eq!(reported, [0, 10, 20, 40, 80, 160, 320]);
         assert!(reminder.lost("no route", 500.0).is_some());
     }
 
@@ -141,6 +134,6 @@ mod tests {
         let reported: Vec<u32> = (300..335)
             .filter(|second| reminder.lost("refused", f64::from(*second)).is_some())
             .collect();
-        assert_eq!(reported, [300, 310, 330]);
+        assert_eq!(reported, [300, 310, 320]);
     }
 }

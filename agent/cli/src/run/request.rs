@@ -2,7 +2,7 @@
 //!
 //! - Nothing is started before all flags are checked; a wrong one is wrong input (exit code 2).
 //! - The engine checks a workflow here, as the runtime does later.
-//! - Not here: the workflow that `--watch` and its like describe (`plan`).
+//! - Not here: the workflow that `--watch` and its like describe (`watchkeeper_engine::templates`).
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use watchkeeper_contract::problem::nearest_few;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_engine::templates::annotate::with_drawing;
+use watchkeeper_engine::templates::watch::{self as plan, Watch};
 use watchkeeper_models::labels::MOVING;
 use watchkeeper_models::{MOTION, PREFERRED, Zoo};
 use watchkeeper_plain::Plain;
 
-use super::plan::{self, Watch};
 use crate::args::RunArgs;
 use crate::backends::no_network;
 use crate::exit::Failure;
@@ -368,7 +368,10 @@ fn rules(texts: &[String]) -> Result<Vec<RuleSpec>, Failure> {
                 .map_err(|e| Failure::input(format!("can't read the rules {path}: {e}")))?,
             None => text.clone(),
         };
-        let wrong = |e: serde_json::Error| Failure::input(format!("--rule {text}: {e}"));
+        let wrong = |e: serde_json::Error| {
+            let example = "docs/ref/rules.md has an example of each condition";
+            Failure::input(format!("--rule {text}: {e}; {example}"))
+        };
         let value: Value = serde_json::from_str(&json).map_err(wrong)?;
         if value.is_array() {
             rules.extend(serde_json::from_value::<Vec<RuleSpec>>(value).map_err(wrong)?);

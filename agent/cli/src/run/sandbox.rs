@@ -173,6 +173,26 @@ impl RunEnvironment {
         }
     }
 
+    /// Asks for the status of a pipeline, every `interval`, until it takes no more frames or
+    /// `timeout` has passed. Returns the last status, at first `known`.
+    ///
+    /// # Errors
+    /// Those of [`status`](Self::status).
+    pub(super) async fn wait_for_end(
+        &mut self,
+        pipeline: &PipelineId,
+        mut known: Option<PipelineStatus>,
+        [interval, timeout]: [Duration; 2],
+        out: &Output,
+    ) -> Result<Option<PipelineStatus>, Failure> {
+        let deadline = Instant::now() + timeout;
+        while known.as_ref().is_none_or(|it| it.state.takes_frames()) && Instant::now() < deadline {
+            tokio::time::sleep(interval).await;
+            known = self.status(pipeline, out).await?.or(known);
+        }
+        Ok(known)
+    }
+
     /// Waits for effects and messages. Returns the failure of effects, and the number of the last
     /// record.
     async fn wait_for_outcomes(&mut self, out: &Output) -> (Option<Failure>, EventSeq) {

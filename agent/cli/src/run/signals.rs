@@ -1,11 +1,11 @@
-//! The signals that end a run.
+//! The signals that end a run, and a job of the user.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Failure;
 
 /// Signals that end a run: Ctrl-C, a stop, and the end of the terminal.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     /// Absent in a command that outlives its terminal.
@@ -13,7 +13,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|e| Failure::failed(format!("can't listen for signals: {e}")))
         };
@@ -25,7 +25,7 @@ impl Signals {
         })
     }
 
-    pub(super) async fn recv(&mut self) {
+    pub(crate) async fn recv(&mut self) {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,

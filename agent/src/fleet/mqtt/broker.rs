@@ -41,6 +41,18 @@ impl Keys {
         ca_file: "mqtt.ca_file",
         new_certificate: "set mqtt.cert_file and mqtt.key_file",
     };
+    /// Names for the broker of `watchkeeper run --mqtt`.
+    pub const RUN: Self = Self {
+        host: "the host of --mqtt",
+        port: "the port of --mqtt",
+        client_id: "WATCHKEEPER_MQTT__CLIENT_ID",
+        same_client_id: "; another client may use the same WATCHKEEPER_MQTT__CLIENT_ID",
+        login: "WATCHKEEPER_MQTT__USERNAME and WATCHKEEPER_MQTT__PASSWORD",
+        new_login: "set WATCHKEEPER_MQTT__USERNAME and WATCHKEEPER_MQTT__PASSWORD_FILE",
+        tls: "WATCHKEEPER_MQTT__TLS",
+        ca_file: "WATCHKEEPER_MQTT__CA_FILE",
+        new_certificate: "set WATCHKEEPER_MQTT__CERT_FILE and WATCHKEEPER_MQTT__KEY_FILE",
+    };
     /// Names for the broker of a workflow's step.
     pub const STEP: Self = Self {
         host: "the step's host",

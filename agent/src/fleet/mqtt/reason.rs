@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind as Kind};
 
 use rumqttc::tokio_rustls::rustls::{self, AlertDescription as Alert, CertificateError as Cert};
 use rumqttc::{ConnectReturnCode as Code, ConnectionError, StateError};
+use watchkeeper_client::error_chain::io_cause;
 
 use super::broker::Broker;
 use super::tls::{HandshakeFailed, TlsError};
@@ -44,16 +45,12 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
                 keys.host, keys.port
             )
         }
-        ConnectionError::Io(source) => {
-            let why = match source.raw_os_error() {
-                Some(_) => source.kind().to_string(),
-                None => source.to_string(),
-            };
-            format!(
-                "{why}; check that the broker runs at {} and {}",
-                keys.host, keys.port
-            )
-        }
+        ConnectionError::Io(source) => format!(
+            "{}; check that the broker runs at {} and {}",
+            io_cause(source),
+            keys.host,
+            keys.port
+        ),
         // A TLS port rejects a plain CONNECT as garbage and closes the connection.
         ConnectionError::MqttState(source) if !accepted && !broker.settings.tls => format!(
             "the broker closed the connection without an answer ({}); set {} if it speaks TLS, else check {}",
@@ -196,6 +193,16 @@ mod tests {
             },
             keys: Keys::OWN,
         }
+    }
+
+    #[test]
+    fn remedy_of_a_run_names_its_variables() {
+        let mut broker = broker();
+        broker.keys = Keys::RUN;
+        let refused = ConnectionError::ConnectionRefused(Code::NotAuthorized);
+        let login = "the broker asks for a login; set WATCHKEEPER_MQTT__USERNAME and \
+                     WATCHKEEPER_MQTT__PASSWORD_FILE";
+        assert_eq!(reason(&broker, false, &refused), login);
     }
 
     #[test]

@@ -7,9 +7,7 @@ use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::source::SourceStatus;
 
 use crate::fleet::mqtt::link::Token;
-use crate::fleet::mqtt::payload::{
-    self, HealthMessage, SCHEMA, ServiceState, SourceStateMessage, StorageAlarmMessage,
-};
+use crate::fleet::mqtt::payload::{self, HealthMessage, SCHEMA, ServiceState, SourceStateMessage};
 use crate::run::state::runtime_status::StatusReport;
 use crate::run::{Agent, AgentError};
 
@@ -67,7 +65,7 @@ impl Agent {
 
     pub(super) fn set_runtime_health(&mut self, report: &StatusReport) {
         if let Ok(health) = &report.health {
-            let alarm = health.storage.as_ref().map(StorageAlarmMessage::of);
+            let alarm = health.storage.as_ref().map(payload::storage_alarm);
             let alarm = alarm.as_ref().map(payload::encode).unwrap_or_default();
             let topic = self.mqtt.topics.storage_alarm();
             self.mqtt.retained.set(topic, alarm);

@@ -10,7 +10,7 @@ use super::names::{BOOT, NOW, SCHEMA_ROW, TS_QUALITY_ROW, TS_ROW, json, names};
 use watchkeeper_agent::fleet::command::OperationName;
 use watchkeeper_agent::fleet::mqtt::payload::{
     AlarmMessage, BirthMessage, CapabilityMessage, HealthMessage, Presence, SCHEMA, ServiceState,
-    SourceStateMessage, StateMessage, StorageAlarmMessage,
+    SourceStateMessage, StateMessage,
 };
 
 pub(super) fn sections() -> Vec<Section> {
@@ -157,7 +157,7 @@ pub(super) fn sections() -> Vec<Section> {
                 text: "the camera refused the connection".to_owned(),
                 cause: Some(LossCause::Refused),
                 blind: Some(watchkeeper_contract::source::Blindness::Frozen),
-                event: alarm_event,
+                event: Some(alarm_event),
                 ts: NOW.unix_ms,
             }),
             members: &[
@@ -178,11 +178,14 @@ pub(super) fn sections() -> Vec<Section> {
             topic: topics.storage_alarm(),
             how: "retained, QoS 1",
             about: "Retained while the runtime's disk refuses; an empty payload clears it.",
-            example: json(&StorageAlarmMessage {
+            example: json(&AlarmMessage {
                 schema: SCHEMA,
                 severity: Severity::Critical,
                 text: "events can't be stored since 2026-12-31T23:59:00Z: the disk is full"
                     .to_owned(),
+                cause: None,
+                blind: None,
+                event: None,
                 ts: NOW.unix_ms,
             }),
             members: &[

@@ -77,8 +77,8 @@ impl Figures {
         let mut reasons: Vec<String> = counted.refusal().into_iter().collect();
         if gain < MIN_GAIN {
             reasons.push(format!(
-                "it is {gain:.2} times as fast ({former:.2} ms before, {candidate:.2} ms in int8), \
-                 {MIN_GAIN} times are needed"
+                "int8 takes {candidate:.2} ms instead of {former:.2} ms, {MIN_GAIN} times as fast \
+                 is needed"
             ));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))
@@ -185,13 +185,13 @@ mod tests {
         let why = refusal(10, 0.7, 18).unwrap_or_default();
         for part in [
             "100.0 % of 100 boxes",
-            "1.11 times as fast",
-            "20.00 ms before, 18.00 ms",
+            "18.00 ms instead of 20.00 ms",
+            "1.3 times as fast is needed",
         ] {
             assert!(why.contains(part), "{why}");
         }
         let slow = refusal(10, 0.8, 16).unwrap_or_default();
-        assert!(slow.starts_with("it is 1.25 times as fast"), "{slow}");
+        assert!(slow.starts_with("int8 takes 16.00 ms"), "{slow}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use watchkeeper_models::model_check::{self, limits};
 use watchkeeper_models::onnx::half;
 use watchkeeper_trt::{Answers, BuildOptions, Level, Message, Product, Shim, Status, TensorInfo};
 
-use super::cache::EngineCache;
+use super::cache::{EngineCache, Kept};
 use super::engine::{EngineFailure, NAME, TrtNetwork, fixed_shapes};
 use super::log;
 use crate::network::{Feed, LoadError, OwnedFeed, Signature, Wanted, one_line};
@@ -89,6 +89,8 @@ enum Reason {
     Unavailable,
     /// The file can't be built or run, here and in each further try.
     File,
+    /// TensorRT crashed on the file; the driver or the memory may be the cause.
+    Crash,
     /// The file does not match the manifest.
     Mismatch,
     /// Memory, time, threads, the disk, or a cancelled build: another try may succeed.
@@ -123,9 +125,13 @@ impl Refusal {
         Self::new(reason, failure.into_message())
     }
 
-    /// Whether each further build of the same engine would fail too.
-    pub(super) fn is_final(&self) -> bool {
-        self.reason == Reason::File
+    /// How long it is kept; `None` if another try may succeed.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        match self.reason {
+            Reason::File => Some(Kept::Always),
+            Reason::Crash => Some(Kept::OneDay),
+            Reason::Unavailable | Reason::Mismatch | Reason::Box => None,
+        }
     }
 
     pub(super) fn into_load(self, path: &Path, manifest: &str) -> LoadError {
@@ -141,7 +147,7 @@ impl Refusal {
                 manifest: manifest.to_owned(),
                 message,
             },
-            Reason::File | Reason::Box => LoadError::File {
+            Reason::File | Reason::Crash | Reason::Box => LoadError::File {
                 path,
                 backend: NAME,
                 message,
@@ -445,7 +451,7 @@ fn ended_silently(status: Option<ExitStatus>) -> Refusal {
              memory and try again, or use a smaller model",
         ),
         Some(signal) if model_check::CRASHES.contains(&signal) => Refusal::new(
-            Reason::File,
+            Reason::Crash,
             format!(
                 "TensorRT crashes when it builds or runs it (signal {signal}); export it again, or \
                  set another runtime.inference.backend"
@@ -488,31 +494,34 @@ mod tests {
     #[test]
     fn every_end_of_a_build_is_one_sentence() {
         let refused = r#"printf '%s' '{"refused":{"reason":"file","message":"no such operator"}}'"#;
-        for (script, is_final, said) in [
+        for (script, kept, said) in [
             (
                 "kill -SEGV $$",
-                true,
+                Some(Kept::OneDay),
                 "crashes when it builds or runs it (signal 11)",
             ),
-            ("kill -KILL $$", false, "memory runs out"),
-            ("kill -TERM $$", false, "try again"),
-            ("kill -INT $$", false, "try again"),
-            ("kill -BUS $$", false, "try again"),
-            ("echo nonsense; exit 3", false, "without an answer"),
-            (refused, true, "no such operator"),
+            ("kill -KILL $$", None, "memory runs out"),
+            ("kill -TERM $$", None, "try again"),
+            ("kill -INT $$", None, "try again"),
+            ("kill -BUS $$", None, "try again"),
+            ("echo nonsense; exit 3", None, "without an answer"),
+            (refused, Some(Kept::Always), "no such operator"),
         ] {
             let refusal = child(script, true).expect_err(script);
-            assert_eq!(refusal.is_final(), is_final, "{script}");
+            assert_eq!(refusal.kept(), kept, "{script}");
             assert!(refusal.message.contains(said), "{}", refusal.message);
         }
     }
 
     #[test]
     fn exception_is_tried_again_and_a_refused_file_is_not() {
-        for (status, is_final) in [(Status::Model, true), (Status::Exception, false)] {
+        for (status, kept) in [
+            (Status::Model, Some(Kept::Always)),
+            (Status::Exception, None),
+        ] {
             let message = "Resource temporarily unavailable".to_owned();
             let refusal = Refusal::from_failure(Failure { status, message }.into());
-            assert_eq!(refusal.is_final(), is_final, "{status:?}");
+            assert_eq!(refusal.kept(), kept, "{status:?}");
         }
     }
 
@@ -525,7 +534,7 @@ mod tests {
     #[test]
     fn cancelled_build_ends_its_process() {
         let refusal = child("exec sleep 600", false).expect_err("cancelled");
-        assert!(!refusal.is_final());
+        assert_eq!(refusal.kept(), None);
         assert!(refusal.message.contains("cancelled"), "{}", refusal.message);
     }
 }

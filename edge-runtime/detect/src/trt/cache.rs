@@ -4,7 +4,8 @@
 //! - A file is complete or missing: written beside its place, synced, renamed.
 //! - A damaged file counts as missing, and is deleted.
 //! - `<key>.refused` holds the sentence with which a build failed because of the file, so that a
-//!   start does not repeat minutes of work. Deleting it has the engine built again.
+//!   start does not repeat minutes of work. Deleting it has the engine built again. So does
+//!   `<key>.crashed`, for [`CRASH_KEPT`].
 //! - At most [`MAX_FILES`] engines and as many refusals are kept; the oldest are deleted. So are
 //!   files that an ended process left half-written, after [`MAX_WRITING`].
 
@@ -25,6 +26,9 @@ const MAX_FILES: usize = 32;
 
 /// Longest time of writing a file.
 const MAX_WRITING: Duration = Duration::from_secs(60 * 60);
+
+/// How long a crash is kept. The driver may be its cause, which is not part of the key.
+const CRASH_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Begins a file; the number of its format.
 const MAGIC: &[u8; 8] = b"WKTRT 1\n";
@@ -71,6 +75,14 @@ impl Subject<'_> {
     }
 }
 
+/// How long a refusal is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    Always,
+    /// For [`CRASH_KEPT`]; then the engine is built again.
+    OneDay,
+}
+
 /// The folder of engines.
 #[derive(Debug, Clone)]
 pub(super) struct EngineCache {
@@ -88,8 +100,12 @@ impl EngineCache {
         self.folder.join(format!("{key}.engine"))
     }
 
-    fn refusal_file(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{key}.refused"))
+    fn refusal_file(&self, key: &str, kept: Kept) -> PathBuf {
+        let ending = match kept {
+            Kept::Always => "refused",
+            Kept::OneDay => "crashed",
+        };
+        self.folder.join(format!("{key}.{ending}"))
     }
 
     /// Reads an engine; one that is damaged is deleted.
@@ -140,18 +156,24 @@ impl EngineCache {
 
     /// Returns the sentence with which a build failed, and how to have it repeated.
     pub(super) fn refusal(&self, key: &str) -> Option<String> {
-        let path = self.refusal_file(key);
+        let crash = self.refusal_file(key, Kept::OneDay);
+        let written = fs::metadata(&crash).and_then(|file| file.modified());
+        let age = written.map(|at| SystemTime::now().duration_since(at));
+        let (path, again) = match age {
+            Ok(Ok(age)) if age < CRASH_KEPT => (crash, "to have it built before a day is over"),
+            _ => (
+                self.refusal_file(key, Kept::Always),
+                "to have it built again",
+            ),
+        };
         let sentence = fs::read_to_string(&path).ok()?;
-        let sentence = sentence.lines().next()?.to_owned();
-        Some(format!(
-            "{sentence}; to have it built again, delete {}",
-            path.display()
-        ))
+        let sentence = sentence.lines().next()?;
+        Some(format!("{sentence}; {again}, delete {}", path.display()))
     }
 
     /// Keeps the sentence with which a build failed.
-    pub(super) fn refuse(&self, key: &str, sentence: &str) {
-        if let Err(error) = self.keep(&self.refusal_file(key), &[sentence.as_bytes()]) {
+    pub(super) fn refuse(&self, key: &str, kept: Kept, sentence: &str) {
+        if let Err(error) = self.keep(&self.refusal_file(key, kept), &[sentence.as_bytes()]) {
             tracing::warn!(%error, "a refusal can't be kept; the next start builds it again");
         }
     }
@@ -334,7 +356,7 @@ mod tests {
         let cache = EngineCache::new(from.path());
         cache.write("a", b"engine").expect("written");
         cache.write_timings(b"times").expect("written");
-        cache.refuse("b", "no such operator");
+        cache.refuse("b", Kept::Always, "no such operator");
         adopt_engines(from.path(), to.path()).expect("adopted");
         let cache = EngineCache::new(to.path());
         assert_eq!(cache.read("a"), Some(b"engine".to_vec()));
@@ -357,7 +379,7 @@ mod tests {
         file.set_modified(SystemTime::now() - 2 * MAX_WRITING)
             .expect("its time");
         for n in 0..MAX_FILES + 3 {
-            cache.refuse(&n.to_string(), "no such operator");
+            cache.refuse(&n.to_string(), Kept::Always, "no such operator");
         }
         assert!(!old.exists() && new.exists());
         let left = fs::read_dir(folder.path()).expect("a folder").count();
@@ -369,10 +391,24 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = EngineCache::new(folder.path());
         assert_eq!(cache.refusal("k"), None);
-        cache.refuse("k", "no such operator");
+        cache.refuse("k", Kept::Always, "no such operator");
         let said = cache.refusal("k").expect("a sentence");
         let path = said.strip_prefix("no such operator; to have it built again, delete ");
         fs::remove_file(path.expect("a path")).expect("deleted");
+        assert_eq!(cache.refusal("k"), None);
+    }
+
+    #[test]
+    fn crash_is_kept_for_a_day() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = EngineCache::new(folder.path());
+        cache.refuse("k", Kept::OneDay, "it crashes");
+        let said = cache.refusal("k").expect("a sentence");
+        let path = said.strip_prefix("it crashes; to have it built before a day is over, delete ");
+        let file = File::options().write(true).open(path.expect("a path"));
+        let at = SystemTime::now() - CRASH_KEPT;
+        file.and_then(|file| file.set_modified(at))
+            .expect("its time");
         assert_eq!(cache.refusal("k"), None);
     }
 

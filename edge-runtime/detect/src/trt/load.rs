@@ -117,8 +117,8 @@ impl EngineLocation {
         );
         let mut goes_on = |step: &BuildProgress| !settings.stop.is_set() && progress(step);
         build::run_child(&order, &settings.program, &mut goes_on).map_err(|refusal| {
-            if refusal.is_final() {
-                self.cache.refuse(&self.key, &refusal.message);
+            if let Some(kept) = refusal.kept() {
+                self.cache.refuse(&self.key, kept, &refusal.message);
             }
             refusal.into_load(&self.path, signature.manifest)
         })?;

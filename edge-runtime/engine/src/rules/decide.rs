@@ -34,14 +34,13 @@ pub fn verdict(confidence: f64, gates: &Gates) -> Verdict {
     }
 }
 
-/// Returns the word for a verdict and the gate that decides about it.
-fn gate(verdict: Verdict, gates: &Gates) -> (&'static str, f64) {
+/// Returns the gate that decides about a verdict.
+fn gate(verdict: Verdict, gates: &Gates) -> f64 {
     match verdict {
-        Verdict::Act => ("act", gates.act),
-        Verdict::Record => ("record", gates.record),
-        Verdict::Review => ("review", gates.review),
-        Verdict::Escalate => ("escalate", gates.escalate),
-        Verdict::Discard => ("discard", gates.escalate),
+        Verdict::Act => gates.act,
+        Verdict::Record => gates.record,
+        Verdict::Review => gates.review,
+        Verdict::Escalate | Verdict::Discard => gates.escalate,
     }
 }
 
@@ -49,7 +48,7 @@ fn gate(verdict: Verdict, gates: &Gates) -> (&'static str, f64) {
 pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
     let confidence = confidence(chain);
     let verdict = verdict(confidence, gates);
-    let (word, gate) = gate(verdict, gates);
+    let (word, gate) = (verdict.name(), gate(verdict, gates));
     let by = |a: &&EvidenceItem, b: &&EvidenceItem| a.confidence().total_cmp(&b.confidence());
     let ends = chain.iter().min_by(by).zip(chain.iter().max_by(by));
     let ends = ends.map_or_else(
@@ -92,7 +91,7 @@ pub fn calibrate(
         Severity::Critical => decision.verdict,
         Severity::Info | Severity::Warning => Verdict::Escalate,
     });
-    let (word, _) = gate(verdict, gates);
+    let word = verdict.name();
     let kept = match severity {
         Severity::Critical if by_answers < verdict => ", which never lower a critical rule",
         _ => "",

@@ -1141,6 +1141,9 @@ when = { kind = "count", detections = "$steps.a.b", bound = { over = 1 }, for_s 
 [[pipelines.gate.rules]]
 name = "long"
 when = { kind = "count", detections = "9", bound = { over = 1 }, for_s = "9" }
+[[pipelines.gate.rules]]
+name = "without"
+when = { kind = "appears" }
 [agent.lookups.plates]
 kind = "table"
 match = "fuzy"
@@ -1168,6 +1171,7 @@ keep_last = -1
         "rules[0].schedule = \"Mo-Fr 22:00-06:00\": must be a table, such as { days =",
         "rules[1].when.for_s = \"3\": must be a number of seconds",
         "rules[2].when: a value in it, string \"9\", must be a number",
+        "rules[3].when.detections: is required and missing",
         "agent.lookups.plates.match = \"fuzy\"",
         "agent.lookups.plates.value = plate: names nothing that an event has",
         "agent.lookups.plates.path: is required and missing",

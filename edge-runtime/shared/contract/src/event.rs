@@ -492,6 +492,63 @@ impl ClipState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::PipelineState;
+    use crate::source::{Blindness, SourceState};
+
+    #[test]
+    fn names_are_those_of_json() {
+        fn name(value: impl Serialize) -> serde_json::Value {
+            let value = serde_json::to_value(value).unwrap_or_default();
+            value.get("state").cloned().unwrap_or(value)
+        }
+        for verdict in [
+            Verdict::Discard,
+            Verdict::Escalate,
+            Verdict::Review,
+            Verdict::Record,
+            Verdict::Act,
+        ] {
+            assert_eq!(name(verdict), verdict.name());
+        }
+        for state in [
+            PipelineState::Starting,
+            PipelineState::Running,
+            PipelineState::Paused,
+            PipelineState::Ended,
+            PipelineState::Stopped,
+            PipelineState::Failed {
+                message: String::new(),
+            },
+        ] {
+            assert_eq!(name(&state), state.name());
+        }
+        for state in [
+            SourceState::Connecting { attempt: 1 },
+            SourceState::Live { blind: None },
+            SourceState::Lost {
+                cause: LossCause::Other,
+                message: String::new(),
+                retry_in_s: 0.0,
+            },
+            SourceState::Failed {
+                cause: LossCause::Other,
+                message: String::new(),
+            },
+            SourceState::Ended,
+            SourceState::Idle,
+        ] {
+            assert_eq!(name(&state), state.name());
+        }
+        for how in [
+            Blindness::Frozen,
+            Blindness::Black,
+            Blindness::Moved,
+            Blindness::Covered,
+            Blindness::Blurred,
+        ] {
+            assert_eq!(name(how), how.name());
+        }
+    }
 
     #[test]
     fn percent_never_exceed_the_confidence() {

@@ -1,6 +1,19 @@
-//! Questions about the body of an event that do not depend on its kind.
+//! Questions about the body and verdict of an event that do not depend on its kind.
 
-use crate::event::{EventBody, RuleEvent};
+use crate::event::{EventBody, RuleEvent, Verdict};
+
+impl Verdict {
+    /// Name in JSON, which users see too.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Discard => "discard",
+            Self::Escalate => "escalate",
+            Self::Review => "review",
+            Self::Record => "record",
+            Self::Act => "act",
+        }
+    }
+}
 
 impl EventBody {
     /// Details of the rule, where a rule made the event.

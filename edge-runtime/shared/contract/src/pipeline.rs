@@ -163,6 +163,9 @@ pub enum RateLimit {
     Heat,
     /// The model or the processor is busy.
     Capacity,
+    /// A cause of a newer version.
+    #[serde(other)]
+    Unknown,
 }
 
 /// State of a pipeline.
@@ -182,6 +185,25 @@ pub enum PipelineState {
     Failed {
         message: String,
     },
+}
+
+impl PipelineState {
+    /// Whether it takes frames, or is about to.
+    pub const fn takes_frames(&self) -> bool {
+        matches!(self, Self::Starting | Self::Running)
+    }
+
+    /// Name in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Ended => "ended",
+            Self::Stopped => "stopped",
+            Self::Failed { .. } => "failed",
+        }
+    }
 }
 
 /// Answer about one pipeline.

@@ -267,6 +267,20 @@ pub enum SourceState {
     Idle,
 }
 
+impl SourceState {
+    /// Name in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting { .. } => "connecting",
+            Self::Live { .. } => "live",
+            Self::Lost { .. } => "lost",
+            Self::Ended => "ended",
+            Self::Failed { .. } => "failed",
+            Self::Idle => "idle",
+        }
+    }
+}
+
 /// Why frames that come do not show what they should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -281,6 +295,19 @@ pub enum Blindness {
     Covered,
     /// The usual view without detail: out of focus, dirty, fogged or dazzled.
     Blurred,
+}
+
+impl Blindness {
+    /// Name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Frozen => "frozen",
+            Self::Black => "black",
+            Self::Moved => "moved",
+            Self::Covered => "covered",
+            Self::Blurred => "blurred",
+        }
+    }
 }
 
 /// Counters of a source since the runtime started.

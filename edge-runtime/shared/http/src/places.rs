@@ -11,8 +11,9 @@
 //! Not here: sockets, and what a token is.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::peer::Peer;
@@ -90,7 +91,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock()
     }
 
     /// Waits until any place is free.
@@ -266,7 +267,7 @@ impl ConnectionPlace {
         let Some(unproven) = &self.0.unproven else {
             return true;
         };
-        let mut place = self.0.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.0.place.lock();
         if place.is_none() {
             let Ok(taken) = unproven.places.take(self.0.peer) else {
                 return false;

@@ -6,11 +6,12 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::HttpBody;
 use hyper::body::{Buf as _, Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Most bytes dropped of one body: a multiple of the largest that a route takes.
 const MAX_DISCARDED: usize = 64 << 20;
@@ -30,7 +31,7 @@ impl<B: HttpBody + Unpin> HeldBody<B> {
     }
 
     fn lock(&self) -> MutexGuard<'_, B> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Reads the rest of the body and drops it.

@@ -9,8 +9,9 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::{Mutex, MutexGuard};
 use redb::{Database, Durability};
 
 use crate::batch::{Batch, Keyspace, Op};
@@ -154,8 +155,7 @@ impl DiskStore {
 
     /// Applies `batch`, and removes the records at the full keys `gone`.
     fn apply(&self, gone: &[Vec<u8>], batch: &Batch) -> Result<(), StoreFault> {
-        // It guards no data of its own, so a panicked holder leaves nothing half done.
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writer = self.writer.lock();
         let number = self.written().number + 1;
         guard::call(|| apply(&self.db, gone, batch, number))?;
         let mut written = self.written();
@@ -202,12 +202,11 @@ impl DiskStore {
 
     /// The last applied batch; locked for moments only, never while the database works.
     fn written(&self) -> MutexGuard<'_, Acknowledged> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock()
     }
 
     fn group(&self) -> MutexGuard<'_, Acknowledged> {
-        // The lock guards what is set only after success, so a panicked holder leaves it right.
-        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
+        self.synced.lock()
     }
 
     /// Makes everything written durable, and writes the witness.

@@ -22,7 +22,9 @@
 use std::fmt;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::batch::{Batch, Keyspace};
 use crate::disk::DiskStore;
@@ -124,12 +126,12 @@ impl LateStore {
     }
 
     fn state(&self) -> State {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.read();
         state.clone()
     }
 
     fn set(&self, state: State) {
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.state.write() = state;
     }
 
     /// Returns the store on disk, after an attempt to open it where it waits.
@@ -137,7 +139,7 @@ impl LateStore {
         if let State::Open(store) = self.state() {
             return Ok(store);
         }
-        let _attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        let _attempt = self.attempt.lock();
         let copy = match self.state() {
             State::Open(store) => return Ok(store),
             State::Changed(why) => return Err(self.changed(why)),
@@ -160,7 +162,7 @@ impl LateStore {
         // Readers wait from then on.
         let mut files = None;
         let begin_changes = || {
-            files = Some(self.files.write().unwrap_or_else(PoisonError::into_inner));
+            files = Some(self.files.write());
         };
         let mut is_same = false;
         let note = |store: &dyn Store, report: &OpenReport| {
@@ -218,7 +220,7 @@ impl LateStore {
         &self,
         read: impl FnOnce(&dyn Store) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let _files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let _files = self.files.read();
         match self.state() {
             State::Open(store) => read(&*store),
             State::Waiting(copy, _) | State::Unverified(copy) => read(&*copy),

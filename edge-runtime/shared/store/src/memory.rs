@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::batch::{Batch, Keyspace, Op};
 use crate::error::StoreError;
@@ -47,9 +48,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change is one assignment of a finished map, so a panicked holder leaves nothing
-        // half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -35,12 +35,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_config::{DeclaredSections, PrivacyMasks};
-use watchkeeper_contract::health::StorageFault;
+use watchkeeper_contract::health::{HealthReason, ReasonKind, StorageFault};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::ReviewShare;
-use watchkeeper_contract::source::{SourceSpec, SourceState};
+use watchkeeper_contract::source::{SourceSpec, SourceState, SourceStatus};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::frame::Frame;
 
@@ -312,36 +312,27 @@ impl Manager {
         !table.is_empty() && all.all(rests)
     }
 
-    /// One sentence for each source or pipeline that should run and does not, and for each rule
-    /// of `shares`, whose events need people too often.
-    pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<String> {
-        let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
-        troubles.extend(self.parts.effects.problems());
-        troubles.extend(self.load_level().1);
-        troubles.extend(capture::teardown_trouble(capture::hanging_teardowns()));
+    /// A reason for each trouble of the box, and for each source or pipeline that should run and
+    /// does not. The rules of `shares` are also reasons: their events need people too often.
+    pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<HealthReason> {
+        let mut troubles = Vec::new();
+        let mut add = |kind, why: Vec<String>| {
+            troubles.extend(why.into_iter().map(|why| HealthReason::new(kind, why)));
+        };
+        let hanging = capture::teardown_trouble(capture::hanging_teardowns());
+        add(
+            ReasonKind::Storage,
+            self.storage_error().into_iter().collect(),
+        );
+        add(ReasonKind::Effects, self.parts.effects.problems());
+        add(ReasonKind::Heat, self.load_level().1.into_iter().collect());
+        add(ReasonKind::Teardown, hanging.into_iter().collect());
         for status in self.sources() {
-            let id = &status.spec.id;
-            let fallback = status.decoder.and_then(|decoder| decoder.fallback);
-            if let (SourceState::Live { .. }, Some(why)) = (&status.state, fallback) {
-                troubles.push(format!(
-                    "source {:?} is decoded on the processor: {why}",
-                    id.as_str()
-                ));
-            }
-            match status.state {
-                // The status still shows the last failed try, but nothing watches the source.
-                SourceState::Failed { .. } if self.watchers_of(id).is_empty() => {}
-                SourceState::Lost { message, .. } | SourceState::Failed { message, .. } => {
-                    troubles.push(format!("source {:?}: {message}", id.as_str()));
-                }
-                SourceState::Live { blind: Some(how) } => {
-                    let why = describe_blindness(how);
-                    troubles.push(format!("source {:?}: {why}", id.as_str()));
-                }
-                SourceState::Live { blind: None }
-                | SourceState::Connecting { .. }
-                | SourceState::Ended
-                | SourceState::Idle => {}
+            // The status still shows the last failed try, but nothing watches the source.
+            let is_unwatched = matches!(status.state, SourceState::Failed { .. })
+                && self.watchers_of(&status.spec.id).is_empty();
+            if !is_unwatched {
+                add_source_troubles(status, &mut troubles);
             }
         }
         for (id, deployed) in self.pipelines.lock().iter() {
@@ -350,7 +341,7 @@ impl Manager {
                 Deployed::Idle {
                     why: Idle::Broken(why) | Idle::Held(why),
                     ..
-                } => troubles.push(format!("pipeline {:?}: {why}", id.as_str())),
+                } => troubles.push(pipeline_trouble(ReasonKind::PipelineState, id, why)),
                 // It starts soon, or it rests as a user requested it.
                 Deployed::Idle {
                     why: Idle::Unchecked(_) | Idle::Stopped(_) | Idle::Finished(_),
@@ -358,7 +349,10 @@ impl Manager {
                 } => {}
             }
         }
-        troubles.extend(shares.iter().map(describe_review_share));
+        troubles.extend(shares.iter().map(|share| HealthReason {
+            pipeline: Some(share.pipeline.clone()),
+            ..HealthReason::new(ReasonKind::Reviews, describe_review_share(share))
+        }));
         troubles
     }
 
@@ -401,23 +395,70 @@ impl Manager {
     }
 }
 
-fn add_worker_troubles(id: &PipelineId, worker: &Worker, troubles: &mut Vec<String>) {
+fn add_source_troubles(status: SourceStatus, troubles: &mut Vec<HealthReason>) {
+    let id = status.spec.id;
+    let name = id.as_str();
+    let mut add = |kind, sentence: String| {
+        let source = Some(id.clone());
+        troubles.push(HealthReason {
+            source,
+            ..HealthReason::new(kind, sentence)
+        });
+    };
+    match status.state {
+        SourceState::Lost { message, .. } | SourceState::Failed { message, .. } => {
+            add(
+                ReasonKind::SourceState,
+                format!("source {name:?}: {message}"),
+            );
+        }
+        SourceState::Live { blind } => {
+            if let Some(why) = status.decoder.and_then(|decoder| decoder.fallback) {
+                let sentence = format!("source {name:?} is decoded on the processor: {why}");
+                add(ReasonKind::Decoder, sentence);
+            }
+            if let Some(how) = blind {
+                let why = describe_blindness(how);
+                add(ReasonKind::Blind, format!("source {name:?}: {why}"));
+            }
+        }
+        SourceState::Connecting { .. } | SourceState::Ended | SourceState::Idle => {}
+    }
+}
+
+fn pipeline_trouble(kind: ReasonKind, id: &PipelineId, why: &str) -> HealthReason {
+    HealthReason {
+        pipeline: Some(id.clone()),
+        ..HealthReason::new(kind, format!("pipeline {:?}: {why}", id.as_str()))
+    }
+}
+
+fn add_worker_troubles(id: &PipelineId, worker: &Worker, troubles: &mut Vec<HealthReason>) {
+    let trouble = |kind, why: &str| pipeline_trouble(kind, id, why);
     if let PipelineState::Failed { message } = worker.state() {
-        let source = worker.spec().source.as_str();
-        let why = match troubles.contains(&format!("source {source:?}: {message}")) {
-            true => format!("its camera {source:?} failed"),
-            false => message,
-        };
-        troubles.push(format!("pipeline {:?}: {why}", id.as_str()));
+        let source = &worker.spec().source;
+        let is_listed = troubles
+            .iter()
+            .any(|it| it.kind == ReasonKind::SourceState && it.source.as_ref() == Some(source));
+        troubles.push(match worker.has_lost_source() && is_listed {
+            true => HealthReason {
+                source: Some(source.clone()),
+                ..trouble(
+                    ReasonKind::PipelineState,
+                    &format!("its camera {:?} failed", source.as_str()),
+                )
+            },
+            false => trouble(ReasonKind::PipelineState, &message),
+        });
     } else if let Some(stall) = worker.stall() {
-        troubles.push(format!("pipeline {:?} {stall}", id.as_str()));
+        troubles.push(trouble(ReasonKind::PipelineWarning, &stall));
     }
     for warning in worker.warnings() {
         if matches!(
             warning.kind,
             WarningKind::OutsidePicture | WarningKind::NotRecording | WarningKind::PrivacyMask
         ) {
-            troubles.push(format!("pipeline {:?}: {}", id.as_str(), warning.message));
+            troubles.push(trouble(ReasonKind::PipelineWarning, &warning.message));
         }
     }
 }

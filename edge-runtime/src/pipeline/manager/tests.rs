@@ -249,6 +249,23 @@ fn failed_source_is_an_outage_although_its_pipeline_ended() {
     });
 }
 
+#[test]
+fn failed_camera_is_one_reason_and_its_pipeline_names_it() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager.put_source(spec("gate", "/none.mp4")).unwrap();
+    let pipeline = watch(&manager);
+    until("its camera to fail", || {
+        is_in(&manager, &pipeline, "failed")
+    });
+    let troubles = manager.troubles(&[]);
+    let kinds: Vec<_> = troubles.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [ReasonKind::SourceState, ReasonKind::PipelineState]);
+    assert!(troubles.iter().all(|it| it.source == Some(id("gate"))));
+    assert_eq!(troubles[1].pipeline.as_ref(), Some(&pipeline));
+    assert!(troubles[1].message.ends_with("its camera \"gate\" failed"));
+}
+
 /// Phases and messages of the events about failed pipelines.
 fn failures(manager: &Manager) -> Vec<(Phase, String)> {
     let page = manager.parts.journal.read_after(EventSeq(0), 1000).unwrap();
@@ -711,14 +728,14 @@ fn hot_afternoon_is_one_event_and_part_of_the_health() {
     manager.regulate_load(&board_at(Duration::ZERO, 95.0), Duration::ZERO);
     let (level, message) = manager.load_level();
     assert_eq!(level, Level::MAX);
-    let troubles = manager.troubles(&[]);
-    assert_eq!(troubles, [message.unwrap()]);
+    let heat = HealthReason::new(ReasonKind::Heat, message.unwrap());
+    assert_eq!(manager.troubles(&[]), [heat]);
     let mut at = Duration::ZERO;
     while manager.load_level().0 != Level::NONE {
         at += SAMPLE_INTERVAL;
         manager.regulate_load(&board_at(at, 40.0), Duration::ZERO);
     }
-    assert_eq!(manager.troubles(&[]), [""; 0]);
+    assert!(manager.troubles(&[]).is_empty());
     let journal = &manager.parts.journal;
     until("the event to end", || {
         let page = journal.read_after(EventSeq(0), 100).unwrap();

@@ -172,7 +172,7 @@ impl Worker {
         let busy = self.shared.status.lock().busy_since?.elapsed();
         (busy >= MAX_FRAME_TIME).then(|| {
             format!(
-                "has worked on one frame for {} s and watches nothing meanwhile; a model, the \
+                "it has worked on one frame for {} s and watches nothing meanwhile; a model, the \
                  encoder of the video or the disk hangs; restart the runtime if it does not end",
                 busy.as_secs()
             )

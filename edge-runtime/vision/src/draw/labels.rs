@@ -7,8 +7,9 @@
 //! - Work is bounded: the first [`MAX_AVOIDED`] labels avoid each other.
 //! - [`super::place`] decides where a label may be.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use watchkeeper_contract::id::TrackId;
 
 use super::annotate::{self, stroke};
@@ -39,18 +40,18 @@ impl Default for LastSides {
 
 impl LastSides {
     fn get(&self, track: TrackId) -> Option<Side> {
-        let sides = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sides = self.0.lock();
         sides.get(track).copied()
     }
 
     fn set(&self, track: TrackId, side: Side) {
-        let mut sides = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sides = self.0.lock();
         *sides.touch_or_insert(track, side) = side;
     }
 
     /// Begins the next picture of the video: forgets tracks without a label in the last ones.
     pub fn next_picture(&self) {
-        let mut sides = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sides = self.0.lock();
         sides.next_round(FORGET_AFTER);
     }
 }

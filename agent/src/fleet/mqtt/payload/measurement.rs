@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::model::BackendChange;
-use watchkeeper_contract::pipeline::{LineCount, PipelineState, PipelineStatus, RateLimit};
+use watchkeeper_contract::pipeline::{LineCount, PipelineStatus, RateLimit};
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_contract::spool::EffectCounts;
 use watchkeeper_contract::time::Wall;
@@ -97,14 +97,7 @@ impl CountsMessage {
         });
         Self {
             ts: now.unix_ms,
-            s: match status.state {
-                PipelineState::Starting => "starting",
-                PipelineState::Running => "running",
-                PipelineState::Paused => "paused",
-                PipelineState::Ended => "ended",
-                PipelineState::Stopped => "stopped",
-                PipelineState::Failed { .. } => "failed",
-            },
+            s: status.state.name(),
             limited_by: status.looks.and_then(|looks| looks.limited_by),
             counting_since: results.counting_since,
             frames: results.frames,

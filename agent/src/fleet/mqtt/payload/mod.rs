@@ -29,7 +29,7 @@ pub use newer::{NewerEventMessage, newer_draft};
 pub use opinion::{OpinionMessage, opinion_draft};
 pub use presence::{
     AlarmMessage, BirthMessage, CapabilityMessage, HealthMessage, Presence, ServiceState,
-    SourceStateMessage, StateMessage, StorageAlarmMessage, outage_alarm,
+    SourceStateMessage, StateMessage, outage_alarm, storage_alarm,
 };
 
 /// Largest payload in bytes, in both directions.

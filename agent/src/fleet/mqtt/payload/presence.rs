@@ -128,21 +128,18 @@ pub struct SourceStateMessage {
 impl SourceStateMessage {
     /// Builds the message about `status`.
     pub fn of(status: &SourceStatus) -> Self {
-        let (s, blind, cause, why) = match &status.state {
-            SourceState::Connecting { .. } => ("connecting", None, None, None),
-            SourceState::Live { blind } => ("live", *blind, None, None),
-            SourceState::Lost { cause, message, .. } => {
-                ("lost", None, Some(*cause), Some(message.clone()))
+        let (blind, cause, why) = match &status.state {
+            SourceState::Live { blind } => (*blind, None, None),
+            SourceState::Lost { cause, message, .. } | SourceState::Failed { cause, message } => {
+                (None, Some(*cause), Some(message.clone()))
             }
-            SourceState::Ended => ("ended", None, None, None),
-            SourceState::Failed { cause, message } => {
-                ("failed", None, Some(*cause), Some(message.clone()))
+            SourceState::Connecting { .. } | SourceState::Ended | SourceState::Idle => {
+                (None, None, None)
             }
-            SourceState::Idle => ("idle", None, None, None),
         };
         Self {
             schema: SCHEMA,
-            s,
+            s: status.state.name(),
             blind,
             cause,
             why,
@@ -165,30 +162,8 @@ impl SourceStateMessage {
     }
 }
 
-/// Alarm while events can't be stored, retained on `alarm/storage`. An empty payload clears it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StorageAlarmMessage {
-    pub schema: u16,
-    pub severity: Severity,
-    pub text: String,
-    /// UTC milliseconds of the first refused write.
-    pub ts: i64,
-}
-
-impl StorageAlarmMessage {
-    /// Builds the alarm about a fault of the runtime's disk.
-    pub fn of(fault: &StorageFault) -> Self {
-        Self {
-            schema: SCHEMA,
-            severity: Severity::Critical,
-            text: fault.message.clone(),
-            ts: fault.since.unix_ms,
-        }
-    }
-}
-
-/// Alarm of an outage, retained on `alarm/source_outage/<source>` while it lasts. An empty payload
-/// clears it.
+/// Alarm, retained on `alarm/storage` or `alarm/source_outage/<source>` while the fault or outage
+/// lasts. An empty payload clears it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AlarmMessage {
     pub schema: u16,
@@ -200,9 +175,10 @@ pub struct AlarmMessage {
     /// What is wrong with frames that come; absent when none comes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<Blindness>,
-    /// Id of the outage's event.
-    pub event: EventId,
-    /// UTC milliseconds at which the outage began.
+    /// Id of the outage's event; absent where the disk refuses events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventId>,
+    /// UTC milliseconds at which the fault or outage began.
     pub ts: i64,
 }
 
@@ -231,7 +207,7 @@ impl AlarmMessage {
     pub fn since(self, earlier: Option<&[u8]>) -> Self {
         #[derive(Deserialize)]
         struct Earlier {
-            event: EventId,
+            event: Option<EventId>,
             ts: i64,
         }
         let earlier = earlier.and_then(|text| serde_json::from_slice::<Earlier>(text).ok());
@@ -242,6 +218,19 @@ impl AlarmMessage {
             },
             _ => self,
         }
+    }
+}
+
+/// Alarm while events can't be stored.
+pub fn storage_alarm(fault: &StorageFault) -> AlarmMessage {
+    AlarmMessage {
+        schema: SCHEMA,
+        severity: Severity::Critical,
+        text: fault.message.clone(),
+        cause: None,
+        blind: None,
+        event: None,
+        ts: fault.since.unix_ms,
     }
 }
 
@@ -266,7 +255,7 @@ pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> 
             text: message.clone(),
             cause: *cause,
             blind: *blind,
-            event: event.id,
+            event: Some(event.id),
             ts: event.at.unix_ms,
         }),
         Phase::End => None,

@@ -116,13 +116,13 @@ fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
             "step {name} is of type {type:?}, which does not exist; `watchkeeper blocks` lists the \
              types"
         ));
-        // Without a namespace it resembles a block's own name, but no whole type.
-        let by_own_name = (!r#type.contains('/')).then(|| nearest_block(r#type));
-        match by_own_name.flatten() {
+        match nearest_block(r#type) {
             Some(nearest) => problem.nearest_is(nearest),
+            // Types of one namespace all look similar.
+            None if r#type.contains('/') => problem,
             None => {
                 let known = types::all().iter().flat_map(|k| k.aliases.iter().copied());
-                problem.nearest_of(r#type, blocks::all().map(|m| m.name).chain(known))
+                problem.nearest_of(r#type, known)
             }
         }
     };

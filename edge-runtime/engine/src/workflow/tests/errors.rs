@@ -83,6 +83,17 @@ fn misspelt_block_is_reported_with_the_nearest() {
 }
 
 #[test]
+fn unlike_block_is_reported_without_a_suggestion() {
+    expect(
+        errors(|d| d["steps"][1]["type"] = json!("roboflow_core/foo@v1")),
+        "WorkflowSyntaxError",
+        "tracker",
+        "type",
+        "",
+    );
+}
+
+#[test]
 fn block_without_namespace_is_suggested_by_name() {
     for (written, meant) in [
         ("byte_tracker", "roboflow_core/byte_tracker@v3"),

@@ -98,6 +98,9 @@ pub(super) fn read<T: DeserializeOwned>(
 impl Fault {
     /// Makes it an error of `key`.
     pub(super) fn into_error(self, key: String, origin: Origin) -> ConfigError {
+        if let Some(name) = named(&self.why, "missing field `") {
+            return ConfigError::new(format!("{key}.{name}"), "is required and missing", origin);
+        }
         let known = |begin: &str| {
             let found = named(&self.why, begin)?;
             let (_, known) = self.why.split_once("`, expected ")?;
