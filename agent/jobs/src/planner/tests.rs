@@ -1035,7 +1035,11 @@ fn what_is_not_understood_is_refused_and_named() {
         ),
         (
             "leave out those without a code and at night in ./a",
-            "\"without\"",
+            "\"except\"",
+        ),
+        (
+            "leave out photos of camera gate at night in ./a",
+            "\"except\"",
         ),
         (
             "./a by day, leave out those without a code, those without GPS",
