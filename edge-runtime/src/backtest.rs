@@ -383,6 +383,7 @@ impl Replay {
             wall,
             fps: head.fps,
             recorded: head.recorded,
+            is_damaged: false,
             picture: picture.clone(),
         };
         let outcome = self
