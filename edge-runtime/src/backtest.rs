@@ -13,6 +13,7 @@
 mod recorded;
 mod report;
 mod strip;
+mod unmoved;
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 
 use self::recorded::{RecordedDetector, RecordedFrame};
 use self::report::{Moment, ReportWriter};
+use self::unmoved::UnmovedTracks;
 use crate::clock;
 use crate::history::{ChunkHead, DetectionHistory, SeenFrame, StoredChunk};
 use crate::pipeline::inference::detectors::{Detectors, models_of};
@@ -251,6 +253,7 @@ struct Replay {
     spec: PipelineSpec,
     /// Frame that the detectors see next.
     shown: RecordedFrame,
+    unmoved: UnmovedTracks,
     out: ReportWriter,
     until: Instant,
     frames: usize,
@@ -275,6 +278,7 @@ impl Replay {
             run: Run::new(plan, DetectHost::new(detectors, fastrand::u64(..)), spec),
             spec: spec.clone(),
             shown,
+            unmoved: UnmovedTracks::default(),
             until,
             frames: 0,
             source_s: 0.0,
@@ -383,6 +387,7 @@ impl Replay {
             wall,
             fps: head.fps,
             recorded: head.recorded,
+            is_damaged: false,
             picture: picture.clone(),
         };
         let outcome = self
@@ -396,6 +401,7 @@ impl Replay {
             let why = failed.map(|f| format!("its step {} fails: {}", f.step, f.message));
             self.failure = why.or(Some("a step fails".to_owned()));
         }
+        self.unmoved.observe(self.run.tracked_boxes());
         self.out.add(at.wall_ms, processed.changes);
     }
 
@@ -408,6 +414,7 @@ impl Replay {
             self.out.limit(limit);
         }
         let mut report = self.out.finish(self.run.results());
+        report.limits.extend(self.unmoved.limit(&report.events));
         report.warnings = self.run.warnings().to_vec();
         report
     }

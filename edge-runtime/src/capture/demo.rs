@@ -36,6 +36,7 @@ impl Feed for DemoFeed {
             picture: picture.into(),
             pts: Some(pts),
             fps,
+            is_damaged: false,
         })
     }
 

@@ -15,6 +15,8 @@ pub(super) struct Raw {
     pub(super) pts: Option<Duration>,
     /// Nominal frames per second.
     pub(super) fps: Option<f64>,
+    /// Whether the decoder reported damage that the picture may show.
+    pub(super) is_damaged: bool,
 }
 
 /// Error of opening or reading a feed.
@@ -162,6 +164,7 @@ pub(super) mod testing {
             },
             fps: None,
             recorded: false,
+            is_damaged: false,
             picture: grey(2, 2, 0),
         }
     }

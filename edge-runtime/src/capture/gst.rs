@@ -9,6 +9,7 @@
 //! - Dropping the feed stops the pipeline, and waits at most [`teardown::STOP_TIMEOUT`] for it.
 
 mod completeness;
+mod damage;
 mod decoder_log;
 mod describe;
 mod device;
@@ -318,11 +319,8 @@ impl GstFeed {
                 Kind::File(path) => Vec::from_iter(missing_end_of_avi(path)),
                 Kind::Network(_) | Kind::Device => Vec::new(),
             };
-            parts.extend(
-                watched
-                    .into_iter()
-                    .flat_map(|w| w.lock().missing_parts(length)),
-            );
+            let missing = watched.into_iter();
+            parts.extend(missing.flat_map(|w| w.lock().missing_parts(length)));
             self.missing = Some(parts.into_iter());
         }
         let message = self.missing.as_mut()?.next()?;
@@ -334,9 +332,7 @@ impl GstFeed {
     }
 
     fn convert(&mut self, sample: &gst::Sample) -> Result<Raw, FeedError> {
-        let buffer = sample.buffer_owned();
-        let caps = sample.caps_owned();
-        let (Some(buffer), Some(caps)) = (buffer, caps) else {
+        let (Some(buffer), Some(caps)) = (sample.buffer_owned(), sample.caps_owned()) else {
             return Err(fault("a picture without data or layout"));
         };
         // Parts carry no times; elements make some up from an arbitrary rate.
@@ -356,6 +352,7 @@ impl GstFeed {
             other => return Err(fault(&format!("pictures of the unexpected layout {other}"))),
         };
         let fps = nominal_fps(info).filter(|_| timed);
+        let is_damaged = buffer.flags().contains(gst::BufferFlags::CORRUPTED);
         let (width, height, color) = (info.width(), info.height(), colorimetry(info));
         let frame = gst_video::VideoFrame::from_buffer_readable(buffer, info)
             .map_err(|_| fault("a picture that can't be mapped to memory"))?;
@@ -369,6 +366,7 @@ impl GstFeed {
             }),
             pts,
             fps,
+            is_damaged,
         })
     }
 }

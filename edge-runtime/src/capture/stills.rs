@@ -93,6 +93,7 @@ impl Feed for Stills {
                     picture: picture.into(),
                     pts: Some(pts),
                     fps: Some(1.0 / INTERVAL.as_secs_f64()),
+                    is_damaged: false,
                 })
             }
             // No file of the folder is a picture.

@@ -563,6 +563,7 @@ mod tests {
                 },
                 fps: None,
                 recorded: false,
+                is_damaged: false,
                 picture: Picture::rgb(4, 4, vec![0; 48]),
             }
         }

@@ -37,6 +37,8 @@ pub struct Frame {
     /// Whether the source is a recording (file, image folder, demo at its own pace). Then time
     /// logic uses `pts` and frame numbers.
     pub recorded: bool,
+    /// Whether the decoder reported damage that the picture may show.
+    pub is_damaged: bool,
     pub picture: Picture,
 }
 
@@ -50,6 +52,7 @@ impl Frame {
             wall,
             fps: None,
             recorded: true,
+            is_damaged: false,
             picture,
         }
     }

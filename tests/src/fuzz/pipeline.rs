@@ -77,6 +77,7 @@ fn moment(choices: &mut Choices<'_>, frame: usize) -> Moment {
         },
         frame: frame as u64 + 1,
         size: choices.pick(&[PICTURE, PICTURE, PICTURE, [0, 0], [u32::MAX, 1]]),
+        is_damaged: frame.is_multiple_of(5),
         local: Some(LocalTime {
             weekday: choices.pick(&[Weekday::Mon, Weekday::Sun]),
             minute_of_day: choices.pick(&[0, 1, 720, 1439, u16::MAX]),

@@ -132,6 +132,7 @@ fn frame(spec: &PipelineSpec, number: usize, fps: f64, picture: &Picture) -> Fra
         },
         fps: Some(fps),
         recorded: true,
+        is_damaged: false,
         picture: picture.clone(),
     }
 }

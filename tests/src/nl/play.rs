@@ -329,6 +329,7 @@ impl Stage<'_> {
             },
             fps: Some(self.fps),
             recorded: true,
+            is_damaged: false,
             picture: picture.clone(),
         };
         (frame, local)

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use watchkeeper_contract::id::TrackId;
-use watchkeeper_contract::pipeline::{LineCount, PipelineResults, Visit, ZoneVisits};
+use watchkeeper_contract::pipeline::{
+    DamagedCounts, LineCount, PipelineResults, TooWeak, Visit, ZoneVisits,
+};
 
 use crate::output::table;
 use watchkeeper_assistant::wording::{counted, cut};
@@ -31,6 +33,11 @@ pub(super) struct Summary {
     /// Numbers of what made no event, by the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     without_event: BTreeMap<&'static str, u64>,
+    /// The latest events that were too weak to record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    too_weak: Vec<TooWeak>,
+    #[serde(skip_serializing_if = "DamagedCounts::is_zero")]
+    damaged: DamagedCounts,
     /// Frames missing from the counts because the source is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
@@ -127,6 +134,8 @@ impl From<&PipelineResults> for Summary {
             zones: zones.collect(),
             events: results.events,
             without_event: without_event(results),
+            too_weak: results.too_weak.clone(),
+            damaged: results.damaged,
             note: None,
             outputs: None,
         }
@@ -215,12 +224,7 @@ impl Summary {
             });
             out.push_str(&format!(" ({})", reasons.collect::<Vec<_>>().join(", ")));
         }
-        if self.frames > 0 && self.tracks == 0 && self.events == 0 {
-            out.push_str(NOTHING_SEEN);
-        }
-        if let Some(note) = &self.note {
-            out.push_str(&format!("\nsource {note}"));
-        }
+        out.push_str(&self.notes());
         if !self.lines.is_empty() {
             let rows = self.lines.iter().map(|(name, count)| {
                 vec![name.clone(), count.r#in.to_string(), count.out.to_string()]
@@ -240,6 +244,37 @@ impl Summary {
                 .map(|(name, value)| vec![name.clone(), cell(value)]);
             out.push_str("\n\n");
             out.push_str(&table(&["output", "at the last frame"], rows));
+        }
+        out
+    }
+
+    /// Formats what the numbers do not show, each on a line of its own.
+    fn notes(&self) -> String {
+        let mut out = String::new();
+        if self.frames > 0 && self.tracks == 0 && self.events == 0 {
+            out.push_str(NOTHING_SEEN);
+        }
+        for weak in &self.too_weak {
+            out.push_str(&format!(
+                "\ntoo weak to record: {:.1} s {}: {} ({} %)",
+                weak.pts_s,
+                weak.rule,
+                weak.reason,
+                weak.percent()
+            ));
+        }
+        if let Some(note) = &self.note {
+            out.push_str(&format!("\nsource {note}"));
+        }
+        if !self.damaged.is_zero() {
+            out.push_str(&format!(
+                "\n{} of {} are damaged or less than 2 s after damage; {} and {} were counted in \
+                 them, and may be wrong",
+                self.damaged.frames,
+                counted(self.frames, "frame"),
+                counted(self.damaged.crossings, "crossing"),
+                counted(self.damaged.visits, "visit")
+            ));
         }
         out
     }
@@ -342,6 +377,31 @@ mod tests {
             summary["without_event"],
             json!({"too_weak": 3, "cooling_down": 2})
         );
+    }
+
+    #[test]
+    fn summary_names_weak_events_and_what_damage_may_have_counted() {
+        let mut results = results();
+        results.damaged = DamagedCounts {
+            frames: 95,
+            crossings: 5,
+            visits: 1,
+        };
+        results.too_weak = vec![TooWeak {
+            rule: "mid".to_owned(),
+            reason: "bicycle #4 crossed line mid, going in".to_owned(),
+            pts_s: 11.8,
+            confidence: 0.46,
+        }];
+        let summary = Summary::from(&results);
+        let text = summary.text();
+        let weak = "too weak to record: 11.8 s mid: bicycle #4 crossed line mid, going in (46 %)";
+        assert!(text.contains(weak), "{text}");
+        let damaged = "95 of 300 frames are damaged or less than 2 s after damage; 5 crossings";
+        assert!(text.contains(damaged), "{text}");
+        let summary = serde_json::to_value(summary).unwrap_or_default();
+        assert_eq!(summary["damaged"]["crossings"], 5);
+        assert_eq!(summary["too_weak"][0]["confidence"], 0.46);
     }
 
     #[test]

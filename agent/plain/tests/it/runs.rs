@@ -126,6 +126,7 @@ pub(crate) fn run(
             time_s: t,
             frame,
             size: SIZE,
+            is_damaged: false,
             local: Some(LocalTime {
                 weekday: Weekday::Tue,
                 minute_of_day: 720,

@@ -131,6 +131,7 @@ pub(super) struct Subject<'a> {
     pub(super) record: Option<&'a Record>,
     /// Statistics of its track now.
     latest: Option<&'a Record>,
+    is_damaged: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -149,11 +150,14 @@ impl<'a> Subject<'a> {
             latest_track,
             record: history.get(best),
             latest: history.get(latest_track),
+            is_damaged: history.is_damaged,
         }
     }
 
     pub(super) fn chain(&self) -> Vec<EvidenceItem> {
-        self.record.map(of_track).unwrap_or_default()
+        let mut chain = self.record.map(of_track).unwrap_or_default();
+        chain.extend(EvidenceItem::damage(self.is_damaged, self.record));
+        chain
     }
 
     /// Returns a name such as `person #7`.

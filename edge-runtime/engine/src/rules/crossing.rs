@@ -72,7 +72,10 @@ impl Crossing {
             .try_begin(scene, Some(subject.track), (chain, true), &mut life, event);
         match life {
             Lifecycle::Open(open) => context.emitter.end(scene, *open, end, chain),
-            Lifecycle::Candidate { held } => context.emitter.give_up(held),
+            Lifecycle::Candidate { held } => {
+                let emitter = &mut context.emitter;
+                emitter.give_up_event(scene, scene.clock, held, &end, chain);
+            }
             Lifecycle::Over => {}
         }
     }

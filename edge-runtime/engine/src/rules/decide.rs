@@ -50,7 +50,8 @@ pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
     let verdict = verdict(confidence, gates);
     let (word, gate) = (verdict.name(), gate(verdict, gates));
     let by = |a: &&EvidenceItem, b: &&EvidenceItem| a.confidence().total_cmp(&b.confidence());
-    let ends = chain.iter().min_by(by).zip(chain.iter().max_by(by));
+    let weighed = chain.iter().filter(|item| item.weight() > 0.0);
+    let ends = weighed.clone().min_by(by).zip(weighed.max_by(by));
     let ends = ends.map_or_else(
         || "; there is no evidence".to_owned(),
         |(weakest, strongest)| {

@@ -15,6 +15,7 @@
 //! | `recent_score` | 0.40 | a track that changes to another object is seen badly, or missed, meanwhile |
 //! | `persistence` | 0.25 | the age of a condition that has no track |
 //! | `rule_margin` | 0.20 | distance from the bound: a count over by one depends on a single box |
+//! | `damage` | 0 | see below |
 //! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
 //!
 //! An established track of the motion detector (class `motion`, score about 0.5, seen for two
@@ -22,6 +23,8 @@
 //! frames reaches about 0.69 and is escalated.
 //!
 //! - A confidence is in `0.0..=1.0`, whatever numbers it is computed from.
+//! - With `damage` the verdict is `review` at most, except for a critical rule: garbage may look
+//!   like a perfect object, so no other observation tells them apart.
 //!
 //! `docs/ref/rules.md` has the verdicts on true and wrong crossings of annotated sequences.
 
@@ -51,6 +54,7 @@ enum Observation {
     RecentScore,
     Persistence,
     RuleMargin,
+    Damage,
     WorkflowValue,
 }
 
@@ -68,6 +72,7 @@ impl Observation {
             Self::RecentScore => ("recent_score", 0.40, &["recent", "best"]),
             Self::Persistence => ("persistence", 0.25, &["held_s"]),
             Self::RuleMargin => ("rule_margin", 0.20, &["number", "limit"]),
+            Self::Damage => ("damage", 0.0, &["damaged", "seen"]),
             Self::WorkflowValue => ("workflow_value", 0.50, &[]),
         }
     }
@@ -95,6 +100,18 @@ impl EvidenceItem {
     /// The observation that an object has neither moved nor changed.
     pub(super) fn no_change() -> Self {
         Observation::Change.item(0.0, [0.0; 2])
+    }
+
+    /// The observation that pictures are damaged, or most of those that show the object were.
+    pub(super) fn damage(is_damaged: bool, record: Option<&Record>) -> Option<Self> {
+        let [damaged, seen] = record.map_or([0, 0], |record| [record.damaged, record.seen]);
+        let is_in_doubt = is_damaged || 2 * damaged > seen;
+        is_in_doubt.then(|| Observation::Damage.item(0.0, [damaged as f64, seen as f64]))
+    }
+
+    /// Whether it forbids a verdict above `review`.
+    pub(super) fn is_damage(&self) -> bool {
+        self.observation == Observation::Damage
     }
 
     /// The observation that an object was up to `depth` extents of its box before the line.
@@ -139,6 +156,10 @@ impl EvidenceItem {
             Observation::RecentScore => format!("{a:.2} a frame lately, best {b:.2}"),
             Observation::Persistence => format!("has held for {a:.1} s"),
             Observation::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
+            Observation::Damage if b > 0.0 => format!(
+                "the decoder reported damage: {a:.0} of {b:.0} sightings are in such pictures"
+            ),
+            Observation::Damage => "the decoder reported damage".to_owned(),
             Observation::WorkflowValue => "computed by the workflow".to_owned(),
         };
         let (name, weight, names) = self.observation.form();

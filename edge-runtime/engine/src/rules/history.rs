@@ -43,6 +43,8 @@ pub struct Record {
     pub last_s: f64,
     /// Number of frames with a sighting.
     pub seen: u64,
+    /// Number of them while pictures were damaged.
+    pub damaged: u64,
     pub best_score: f64,
     /// Latest box, in pixels.
     pub bbox: BBox,
@@ -79,6 +81,7 @@ impl Record {
             first_s: at.clock,
             last_s: at.clock,
             seen: 1,
+            damaged: u64::from(at.is_damaged),
             best_score: score,
             bbox,
             frame: at.frame,
@@ -109,6 +112,7 @@ impl Record {
         self.last_round = at.round;
         self.moved_s = at.moved_s;
         self.seen += 1;
+        self.damaged += u64::from(at.is_damaged);
         self.best_score = self.best_score.max(score(d));
         self.score_sum += score(d);
         self.vote(&d.class);
@@ -209,6 +213,7 @@ struct Instants {
     round: u64,
     frame: u64,
     moved_s: f64,
+    is_damaged: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -217,6 +222,8 @@ pub struct History {
     round: u64,
     /// Number of the frame in its source.
     frame: u64,
+    /// Whether pictures are damaged now.
+    pub(super) is_damaged: bool,
     /// For velocities: a camera's repeated time stamps are no short time.
     smooth: SmoothClock,
     moved_s: f64,
@@ -228,6 +235,7 @@ impl Default for History {
             tracks: Recent::new(MAX_TRACKS),
             round: 0,
             frame: 0,
+            is_damaged: false,
             smooth: SmoothClock::default(),
             moved_s: 0.0,
         }
@@ -266,6 +274,7 @@ impl History {
             round: self.round,
             frame: self.frame,
             moved_s: self.moved_s,
+            is_damaged: self.is_damaged,
         };
         if let Some(record) = self.tracks.touch(track) {
             if record.last_round != at.round {

@@ -99,13 +99,13 @@ impl Level {
         if matches!(self.life, Lifecycle::Candidate { .. }) && held >= self.watch.for_s {
             let settled = held >= SETTLE_S.max(self.watch.for_s);
             let event = self.describe(context, scene.at, held, None);
-            let chain = self.chain(held);
+            let chain = self.chain(scene.at, held);
             context
                 .emitter
                 .try_begin(scene, None, (&chain, settled), &mut self.life, event);
         } else if let Some(mut open) = self.life.take_open() {
             let at = scene.at;
-            let look = || (self.chain(held), self.describe(context, at, held, None));
+            let look = || (self.chain(at, held), self.describe(context, at, held, None));
             context
                 .emitter
                 .review(scene, &mut open, look, self.is_further());
@@ -132,7 +132,7 @@ impl Level {
         };
         self.broken_s = None;
         let held = self.last_true_s - since;
-        let chain = self.chain(held);
+        let chain = self.chain(scene.at, held);
         // Decides now what was postponed for more evidence.
         if let Lifecycle::Candidate {
             held: Some(Suppressed::Settling),
@@ -148,7 +148,11 @@ impl Level {
                 let event = self.describe(context, scene.at, held, Some(why));
                 context.emitter.end(scene, *open, event, &chain);
             }
-            Lifecycle::Candidate { held } => context.emitter.give_up(held),
+            Lifecycle::Candidate { held: reason } => {
+                let event = self.describe(context, scene.at, held, Some(why));
+                let emitter = &mut context.emitter;
+                emitter.give_up_event(scene, since, reason, &event, &chain);
+            }
             Lifecycle::Over => {}
         }
         self.latest = Reading::default();
@@ -191,8 +195,8 @@ impl Level {
         }
     }
 
-    fn chain(&self, held: f64) -> Vec<EvidenceItem> {
-        match &self.watch.question {
+    fn chain(&self, at: &Moment, held: f64) -> Vec<EvidenceItem> {
+        let mut chain = match &self.watch.question {
             Question::Count {
                 bound: CountBound::Over(b) | CountBound::Under(b),
                 ..
@@ -203,7 +207,9 @@ impl Level {
             Question::Value {
                 test: ValueTest::Is(_),
             } => of_value(None, held),
-        }
+        };
+        chain.extend(EvidenceItem::damage(at.is_damaged, None));
+        chain
     }
 
     /// Returns a test whether the latest number is further beyond the bound than another one.

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict, gate_text};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
-use watchkeeper_contract::pipeline::SuppressedCounts;
+use watchkeeper_contract::pipeline::{MAX_TOO_WEAK, SuppressedCounts, TooWeak};
 use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::{BelowGates, ClipSpec, DecideSpec, Gates, RuleSpec, Severity};
 
-use super::decide::{calibrate, decide};
+use super::decide::{calibrate, confidence, decide};
 use super::evidence::EvidenceItem;
 use super::moment::{Change, Moment};
 use super::plan::ReadingNeeds;
@@ -125,6 +125,8 @@ pub(super) struct EventEmitter {
     held_back: u32,
     /// Number of candidates with too little evidence.
     pub(super) discarded: u64,
+    /// The latest of them, at most [`MAX_TOO_WEAK`].
+    pub(super) too_weak: VecDeque<TooWeak>,
     /// Numbers of other candidates that never began.
     pub(super) suppressed: SuppressedCounts,
 }
@@ -151,6 +153,7 @@ impl EventEmitter {
             began: BTreeMap::new(),
             held_back: 0,
             discarded: 0,
+            too_weak: VecDeque::new(),
             suppressed: SuppressedCounts::default(),
         }
     }
@@ -172,6 +175,17 @@ impl EventEmitter {
         let mut decision = decide(chain, &self.gates);
         if let Some(calibration) = &self.calibration {
             decision = calibrate(decision, &self.gates, self.severity, calibration);
+        }
+        // A critical event acts although pictures are damaged: its evidence says so.
+        if decision.verdict > Verdict::Review
+            && self.severity != Severity::Critical
+            && chain.iter().any(EvidenceItem::is_damage)
+        {
+            decision.verdict = Verdict::Review;
+            decision.reason = format!(
+                "review: pictures are damaged; without that {}",
+                decision.reason
+            );
         }
         if self.sources.is_some() && decision.verdict != Verdict::Discard {
             decision.verdict = Verdict::Escalate;
@@ -256,6 +270,30 @@ impl EventEmitter {
                 *life = Lifecycle::Open(Box::new(open));
             }
             Err(why) => *life = Lifecycle::Candidate { held: Some(why) },
+        }
+    }
+
+    /// Counts a candidate since `since_s` that never began, and lists it if its evidence was too
+    /// weak.
+    pub(super) fn give_up_event(
+        &mut self,
+        scene: &Scene<'_>,
+        since_s: f64,
+        held: Option<Suppressed>,
+        event: &RuleEvent,
+        chain: &[EvidenceItem],
+    ) {
+        self.give_up(held);
+        if let Some(Suppressed::Weak | Suppressed::Settling) = held {
+            if self.too_weak.len() == MAX_TOO_WEAK {
+                self.too_weak.pop_front();
+            }
+            self.too_weak.push_back(TooWeak {
+                rule: event.rule.clone(),
+                reason: event.reason.clone(),
+                pts_s: event.pts_s - (scene.clock - since_s),
+                confidence: confidence(chain),
+            });
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Moment {
     pub frame: u64,
     /// Width and height of the source picture in pixels.
     pub size: [u32; 2],
+    /// Whether this picture, or one of the last seconds, may show damage that the decoder reported.
+    pub is_damaged: bool,
     /// The box's local time, for schedules; `None` while the clock is known to be wrong, when every
     /// schedule is active.
     pub local: Option<LocalTime>,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper_contract::pipeline::SuppressedCounts;
+use watchkeeper_contract::pipeline::{SuppressedCounts, TooWeak};
 use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::RuleSpec;
 
@@ -83,5 +83,9 @@ impl Rule {
     /// Number of candidates with too little evidence.
     pub(super) fn discarded(&self) -> u64 {
         self.context.emitter.discarded
+    }
+
+    pub(super) fn too_weak(&self) -> impl Iterator<Item = &TooWeak> {
+        self.context.emitter.too_weak.iter()
     }
 }

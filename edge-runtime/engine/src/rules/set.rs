@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::EventId;
-use watchkeeper_contract::pipeline::{SuppressedCounts, ZoneVisits};
+use watchkeeper_contract::pipeline::{MAX_TOO_WEAK, SuppressedCounts, TooWeak, ZoneVisits};
 use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
@@ -120,6 +120,7 @@ impl RuleSet {
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
             let found = || group.iter().filter_map(|&n| inputs.boxes(n));
             history.advance(at.frame, at.time_s);
+            history.is_damaged = at.is_damaged;
             // A frame without detection, or in which the steps did not run, adds no sighting and
             // no gap.
             let is_missing = found().next().is_none();
@@ -231,9 +232,27 @@ impl RuleSet {
         histories.flat_map(move |history| history.good_frames(since_s))
     }
 
+    /// Number of visits of all zones so far.
+    pub fn visits(&self) -> u64 {
+        self.zone_stays().map(|(_, visits)| visits.count()).sum()
+    }
+
     /// Number of candidates with too little evidence.
     pub fn discarded(&self) -> u64 {
         self.rules.iter().map(Rule::discarded).sum()
+    }
+
+    /// The latest candidates with too little evidence, in order of time.
+    pub fn too_weak(&self) -> Vec<TooWeak> {
+        let mut all: Vec<_> = self
+            .rules
+            .iter()
+            .flat_map(Rule::too_weak)
+            .cloned()
+            .collect();
+        all.sort_by(|a, b| a.pts_s.total_cmp(&b.pts_s));
+        all.drain(..all.len().saturating_sub(MAX_TOO_WEAK));
+        all
     }
 
     /// Numbers of other candidates that made no event.

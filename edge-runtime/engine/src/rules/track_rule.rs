@@ -256,7 +256,9 @@ impl StayCase<'_> {
         let emitter = &mut self.context.emitter;
         match life {
             Lifecycle::Open(open) => emitter.end(scene, *open, event, &chain),
-            Lifecycle::Candidate { held } => emitter.give_up(held),
+            Lifecycle::Candidate { held } => {
+                emitter.give_up_event(scene, self.stay.enter_s, held, &event, &chain);
+            }
             Lifecycle::Over => {}
         }
     }

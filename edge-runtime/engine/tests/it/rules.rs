@@ -145,6 +145,7 @@ struct Bench {
     rules: RuleSet,
     frame: u64,
     ids: u128,
+    is_damaged: bool,
     local: Option<LocalTime>,
     picture: Option<Picture>,
     changes: Vec<Change>,
@@ -160,6 +161,7 @@ impl Bench {
             rules: RuleSet::new(specs, facts).unwrap(),
             frame: 0,
             ids: 0,
+            is_damaged: false,
             local: Some(LocalTime {
                 weekday: Weekday::Tue,
                 minute_of_day: 12 * 60,
@@ -174,6 +176,7 @@ impl Bench {
             time_s: self.frame as f64 / FPS,
             frame: self.frame,
             size: [640, 480],
+            is_damaged: self.is_damaged,
             local: self.local,
         }
     }
@@ -594,6 +597,33 @@ fn crossing_reports_only_the_wanted_direction() {
         assert_eq!(told, expected);
         assert_eq!(b.changes[0].event.line.as_deref(), Some("gate"));
         assert_eq!(b.phases().len(), 2 * expected.len());
+    }
+}
+
+#[test]
+fn crossing_in_damaged_pictures_is_for_review() {
+    /// Whether pictures of this second are damaged, and the verdict of a crossing after six.
+    type Case = (fn(u32) -> bool, Verdict);
+    let cases: [Case; 4] = [
+        (|_| false, Verdict::Act),
+        (|second| second == 1, Verdict::Act),
+        (|second| second < 4, Verdict::Review),
+        (|second| second == 5, Verdict::Review),
+    ];
+    for (is_damaged, verdict) in cases {
+        let mut b = Bench::new(&[rule(crosses(CrossDirection::Any))]);
+        for second in 0..6 {
+            b.is_damaged = is_damaged(second);
+            b.stand(1.0, 1);
+        }
+        b.show(&Shot {
+            crossed_in: vec![1],
+            ..standing(1)
+        });
+        let new = &b.changes[0];
+        assert_eq!(new.decision.verdict, verdict);
+        let says_so = new.evidence.iter().any(|link| link.source == "damage");
+        assert_eq!(says_so, verdict == Verdict::Review);
     }
 }
 
@@ -1063,6 +1093,9 @@ fn weak_evidence_is_counted_without_event() {
     b.stand(4.0, 0);
     assert!(b.changes.is_empty());
     assert_eq!(b.rules.discarded(), 1);
+    let listed = b.rules.too_weak();
+    assert_eq!(listed.len(), 1);
+    assert!(listed[0].reason.contains("entered zone dock"), "{listed:?}");
 }
 
 #[test]

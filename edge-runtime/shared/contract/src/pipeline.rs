@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::confidence::round_down;
 use crate::id::{DisplayName, PipelineId, SourceId, TrackId};
 use crate::model::BackendChange;
 use crate::rule::RuleSpec;
@@ -328,6 +329,12 @@ pub struct PipelineResults {
     pub events: u64,
     /// Events too weak for the journal.
     pub discarded: u64,
+    /// The latest of them, at most 20, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub too_weak: Vec<TooWeak>,
+    /// What was counted in damaged pictures.
+    #[serde(default, skip_serializing_if = "DamagedCounts::is_zero")]
+    pub damaged: DamagedCounts,
     /// Observations of a rule that made no event.
     #[serde(default, skip_serializing_if = "SuppressedCounts::is_zero")]
     pub suppressed: SuppressedCounts,
@@ -346,6 +353,45 @@ pub struct PipelineResults {
     /// Serialised outputs of the workflow for the last frame.
     #[schema(value_type = Object)]
     pub outputs: serde_json::Value,
+}
+
+/// Maximum number of entries of [`PipelineResults::too_weak`].
+pub const MAX_TOO_WEAK: usize = 20;
+
+/// An event too weak for the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TooWeak {
+    pub rule: String,
+    /// One sentence that names the object and the place.
+    pub reason: String,
+    /// Source time in seconds.
+    pub pts_s: f64,
+    /// Confidence by the evidence.
+    pub confidence: f64,
+}
+
+impl TooWeak {
+    /// The confidence in percent, rounded down to a whole number.
+    pub fn percent(&self) -> f64 {
+        round_down(self.confidence, 100.0)
+    }
+}
+
+/// Numbers of what was counted while the decoder reported damage, or in the two seconds after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct DamagedCounts {
+    /// Processed frames.
+    pub frames: u64,
+    /// Crossings of all lines.
+    pub crossings: u64,
+    /// Visits of all zones that began to count.
+    pub visits: u64,
+}
+
+impl DamagedCounts {
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Observations of a rule that made no event, by the reason.

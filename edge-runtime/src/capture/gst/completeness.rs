@@ -7,6 +7,7 @@
 //! - Fewer than [`MIN_RUN`] in a row do not count. The second field of an interlaced picture and an
 //!   invisible frame of VP8 have no picture of their own.
 //! - Damage that a decoder conceals in a picture that it gives is seen by [`super::decoder_log`].
+//!   Such a picture gets the flag `CORRUPTED` ([`Damage`]).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 use gstreamer as gst;
 use gstreamer::prelude::{ElementExt, PadExtManual};
 use parking_lot::Mutex;
+
+use super::damage::Damage;
 
 /// Min pictures in a row that count as missing.
 const MIN_RUN: u64 = 3;
@@ -39,6 +42,7 @@ pub(super) struct Completeness {
     /// End of the last given picture, on the clock of the recording's length.
     end: Option<gst::ClockTime>,
     errors: DecoderErrors,
+    damage: Damage,
 }
 
 /// Errors that the decoder reported. Their number follows from the stream. Their place is known to
@@ -60,25 +64,34 @@ impl Completeness {
             probe(&entry, watched, |seen, buffer, _| {
                 if let Some(pts) = buffer.pts() {
                     seen.take(pts.nseconds());
+                    let is_key = !buffer.flags().contains(gst::BufferFlags::DELTA_UNIT);
+                    seen.damage.take(pts.nseconds(), is_key);
                 }
+                false
             });
             probe(&exit, watched, |seen, buffer, segment| {
-                if let Some(pts) = buffer.pts() {
-                    seen.give(pts.nseconds());
-                    let end = pts.saturating_add(buffer.duration().unwrap_or_default());
-                    seen.end = seen.end.max(segment.to_stream_time(end));
-                }
+                let Some(pts) = buffer.pts() else {
+                    return false;
+                };
+                seen.give(pts.nseconds());
+                let end = pts.saturating_add(buffer.duration().unwrap_or_default());
+                seen.end = seen.end.max(segment.to_stream_time(end));
+                seen.damage.reaches(pts.nseconds())
             });
         }
     }
 
-    /// Counts an error that a decoder reported.
+    /// Counts an error that a decoder reported. One that may be of another decoder damages no
+    /// picture of this one: a bad camera must not put the events of all others in doubt.
     pub(super) fn note_error(&mut self, is_shared: bool) {
         let at = self.end.unwrap_or_default();
         let [first, _] = self.errors.span.unwrap_or([at; 2]);
         self.errors.span = Some([first, at]);
         self.errors.count += 1;
         self.errors.is_shared |= is_shared;
+        if !is_shared {
+            self.damage.begin();
+        }
     }
 
     fn take(&mut self, pts: u64) {
@@ -179,22 +192,23 @@ pub(super) fn missing_end_of_avi(path: &Path) -> Option<String> {
     })
 }
 
-/// Calls `observe` for each shown buffer of `pad`.
+/// Calls `observe` for each shown buffer of `pad`. A buffer for which it returns true is damaged.
 fn probe(
     pad: &gst::Pad,
     watched: &Arc<Mutex<Completeness>>,
-    observe: fn(&mut Completeness, &gst::BufferRef, &gst::FormattedSegment<gst::ClockTime>),
+    observe: fn(&mut Completeness, &gst::BufferRef, &gst::FormattedSegment<gst::ClockTime>) -> bool,
 ) {
     let watched = Arc::clone(watched);
     pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
         let segment = pad.sticky_event::<gst::event::Segment>(0);
         let segment = segment.as_ref().map(|event| event.segment());
-        if let Some(gst::PadProbeData::Buffer(buffer)) = &info.data
+        if let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data
             && let Some(segment) = segment.and_then(|segment| segment.downcast_ref())
             && segment.clip(buffer.pts(), buffer.pts()).is_some()
             && !buffer.flags().contains(gst::BufferFlags::DECODE_ONLY)
+            && observe(&mut watched.lock(), buffer, segment)
         {
-            observe(&mut watched.lock(), buffer, segment);
+            buffer.make_mut().set_flags(gst::BufferFlags::CORRUPTED);
         }
         gst::PadProbeReturn::Ok
     });

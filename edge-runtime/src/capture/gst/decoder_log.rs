@@ -1,12 +1,16 @@
 //! Errors that decoders report to GStreamer's debug log alone.
 //!
 //! - libav conceals damage in a picture that it gives; neither the buffer nor the bus shows it.
-//! - An error does not name its decoder, so it counts for each that runs.
+//! - An error does not name its decoder. It is of the one that this thread feeds: GStreamer decodes
+//!   a live stream in the thread that feeds it. Of recordings libav decodes several pictures at a
+//!   time, and an error from one of its own threads counts for each decoder that runs.
 //! - The log is printed only with `GST_DEBUG`, as without this module.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Once, Weak};
 
 use gstreamer as gst;
+use gstreamer::prelude::{ElementExt, PadExtManual};
 use parking_lot::Mutex;
 
 use super::completeness::Completeness;
@@ -17,11 +21,19 @@ const CATEGORIES: [(&str, gst::DebugLevel, &str); 2] = [
     ("videodecoder", gst::DebugLevel::Warning, "error: "),
 ];
 
+thread_local! {
+    /// Decoder that this thread feeds.
+    static FED: RefCell<Weak<Mutex<Completeness>>> = const { RefCell::new(Weak::new()) };
+}
+
 /// Running software decoders.
 static RUNNING: Mutex<Vec<Weak<Mutex<Completeness>>>> = Mutex::new(Vec::new());
 
 /// Counts the errors of a software decoder from now on, while `watched` lives.
-pub(super) fn watch(watched: &Arc<Mutex<Completeness>>) {
+pub(super) fn watch(watched: &Arc<Mutex<Completeness>>, decoder: Option<&gst::Element>) {
+    if let Some(entry) = decoder.and_then(|decoder| decoder.static_pad("sink")) {
+        follow_thread(&entry, watched);
+    }
     static LISTEN: Once = Once::new();
     LISTEN.call_once(|| {
         if std::env::var_os("GST_DEBUG").is_none() {
@@ -51,7 +63,21 @@ pub(super) fn watch(watched: &Arc<Mutex<Completeness>>) {
     running.push(Arc::downgrade(watched));
 }
 
+/// Notes which threads feed the decoder whose entry is `pad`.
+fn follow_thread(pad: &gst::Pad, watched: &Arc<Mutex<Completeness>>) {
+    let watched = Arc::downgrade(watched);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+        FED.set(Weak::clone(&watched));
+        gst::PadProbeReturn::Ok
+    });
+}
+
 fn note_error() {
+    // A thread that ends has no decoder any more.
+    let fed = FED.try_with(|fed| fed.borrow().upgrade());
+    if let Some(fed) = fed.ok().flatten() {
+        return fed.lock().note_error(false);
+    }
     let running: Vec<_> = RUNNING.lock().iter().filter_map(Weak::upgrade).collect();
     for decoder in &running {
         decoder.lock().note_error(running.len() > 1);

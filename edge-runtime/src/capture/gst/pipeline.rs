@@ -123,7 +123,7 @@ fn watch_pictures(
         Completeness::watch(&watched, decoder);
     }
     if !is_hardware {
-        decoder_log::watch(&watched);
+        decoder_log::watch(&watched, decoder);
     }
     watched
 }

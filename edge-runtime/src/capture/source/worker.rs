@@ -418,7 +418,7 @@ impl Worker {
     fn handle_picture(&mut self, raw: Raw, recording: bool) {
         let arrived = Instant::now();
         self.seq += 1;
-        let fps = raw.fps;
+        let (fps, is_damaged) = (raw.fps, raw.is_damaged);
         let picture = self.masker.mask(raw.picture);
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
@@ -457,6 +457,7 @@ impl Worker {
                 wall: (self.deps.wall)(),
                 fps,
                 recorded: recording,
+                is_damaged,
                 picture,
             };
             let policy = if played_fast {
@@ -489,8 +490,7 @@ impl Worker {
         if let Some((element, why)) = fallback
             && self.reported_fallback.as_ref() != Some(&why)
         {
-            let source = &self.spec.id;
-            tracing::warn!(%source, why, "decoded on the processor");
+            tracing::warn!(source = %self.spec.id, why, "decoded on the processor");
             self.reported_fallback = Some(why.clone());
             let at = (self.deps.wall)();
             self.notice(SourceNotice::DecoderFallback { element, why, at });

@@ -62,6 +62,7 @@ fn frame(began: Instant, ms: u64) -> Frame {
         },
         fps: None,
         recorded: false,
+        is_damaged: false,
         picture: Picture::rgb(1, 1, vec![0; 3]),
     }
 }

@@ -23,8 +23,12 @@ pub(crate) enum Notice {
         /// One sentence, free of credentials.
         message: String,
     },
-    /// Frames arrive, but show nothing.
-    Blind(Blindness),
+    /// Frames arrive, but do not show what they should.
+    Blind {
+        how: Blindness,
+        /// One sentence or more.
+        message: String,
+    },
     /// Frames arrive and show something, after this time without.
     Seeing { lasted: Duration },
     /// The source is no longer watched, or was lost while it was blind.
@@ -65,6 +69,23 @@ pub(super) fn describe_blindness(how: Blindness) -> &'static str {
     }
 }
 
+/// Maximum number of lines and zones that a message names.
+const MAX_PLACES: usize = 10;
+
+/// The message about a source whose pipelines have these lines and zones.
+pub(super) fn blindness_message(how: Blindness, places: &[String]) -> String {
+    let why = describe_blindness(how);
+    if how != Blindness::Moved || places.is_empty() {
+        return why.to_owned();
+    }
+    let named: Vec<&str> = places.iter().take(MAX_PLACES).map(String::as_str).collect();
+    let more = match places.len().saturating_sub(MAX_PLACES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{why}. Check {}{more}", named.join(", "))
+}
+
 /// The open outages.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
@@ -87,13 +108,9 @@ impl Outages {
             Notice::Lost { cause, message } => {
                 self.begin(now, source, Fault::Lost(cause), message, new_id)
             }
-            Notice::Blind(how) => self.begin(
-                now,
-                source,
-                Fault::Blind(how),
-                describe_blindness(how).to_owned(),
-                new_id,
-            ),
+            Notice::Blind { how, message } => {
+                self.begin(now, source, Fault::Blind(how), message, new_id)
+            }
             Notice::Seeing { .. } | Notice::Forgotten => {
                 let open = self.open.remove(source)?;
                 let lasted = match notice {
@@ -120,13 +137,14 @@ impl Outages {
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<BoxRecord> {
         match notice {
-            Notice::Lost { .. } | Notice::Blind(_) if !self.open.contains_key(source) => {
+            Notice::Lost { .. } | Notice::Blind { .. } if !self.open.contains_key(source) => {
                 self.unwatched.insert(source.clone(), notice);
                 None
             }
-            Notice::Lost { .. } | Notice::Blind(_) | Notice::Seeing { .. } | Notice::Forgotten => {
-                self.notice(now, source, notice, new_id)
-            }
+            Notice::Lost { .. }
+            | Notice::Blind { .. }
+            | Notice::Seeing { .. }
+            | Notice::Forgotten => self.notice(now, source, notice, new_id),
         }
     }
 
@@ -233,7 +251,9 @@ mod tests {
     #[test]
     fn blindness_lasts_from_the_first_such_picture() {
         let (mut outages, mut new_id, told) = (Outages::default(), ids(), Instant::now());
-        outages.notice(told, &gate(), Notice::Blind(Blindness::Frozen), &mut new_id);
+        let how = Blindness::Frozen;
+        let message = blindness_message(how, &[]);
+        outages.notice(told, &gate(), Notice::Blind { how, message }, &mut new_id);
         let after = told + Duration::from_secs(5);
         let ended = outages.notice(after, &gate(), seeing(35), &mut new_id);
         let body = ended.map(|record| record.body);
@@ -241,6 +261,20 @@ mod tests {
             panic!("not an outage: {body:?}");
         };
         assert_eq!(lasted_s, Some(35.0));
+    }
+
+    #[test]
+    fn moved_camera_names_the_lines_and_zones_of_its_pipelines() {
+        let places: Vec<String> = (1..=12).map(|n| format!("line {n} of gate")).collect();
+        let message = blindness_message(Blindness::Moved, &places[..2]);
+        assert!(
+            message.ends_with(". Check line 1 of gate, line 2 of gate"),
+            "{message}"
+        );
+        let message = blindness_message(Blindness::Moved, &places);
+        assert!(message.ends_with("line 10 of gate and 2 more"), "{message}");
+        let black = blindness_message(Blindness::Black, &places);
+        assert!(!black.contains("line 1"), "{black}");
     }
 
     #[test]

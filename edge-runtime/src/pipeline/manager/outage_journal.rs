@@ -15,7 +15,7 @@ use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 use watchkeeper_contract::time::Wall;
 
 use super::deployed::Deployed;
-use super::open_outages::{Notice, Outages};
+use super::open_outages::{Notice, Outages, blindness_message};
 use super::source_table::Sources;
 use crate::boot::Boot;
 use crate::capture::notices::{NoticeReceiver, SourceNotice, StampedNotice};
@@ -58,7 +58,10 @@ impl OutageJournal {
                     continue;
                 }
                 SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
-                SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
+                SourceNotice::Blind { kind, .. } => Notice::Blind {
+                    how: kind,
+                    message: blindness_message(kind, &self.places(&source)),
+                },
                 SourceNotice::Forgotten { .. } => Notice::Forgotten,
                 SourceNotice::Back { lasted, .. } | SourceNotice::Seeing { lasted, .. } => {
                     Notice::Seeing { lasted }
@@ -114,6 +117,24 @@ impl OutageJournal {
             let body = body.clone();
             self.report(BoxRecord::new(id, phase, body), source, at, noticed_at)
         })
+    }
+
+    /// The lines and zones that pipelines count on a source.
+    fn places(&self, source: &SourceId) -> Vec<String> {
+        let table = self.pipelines.lock();
+        let running = table.values().filter_map(Deployed::running);
+        let on_source = running.filter(|worker| worker.spec().source == *source);
+        let workers: Vec<_> = on_source.cloned().collect();
+        drop(table);
+        let places = workers.iter().flat_map(|worker| {
+            let (results, id) = (worker.results(), worker.spec().id.clone());
+            let lines = results.lines.into_keys().map(|name| format!("line {name}"));
+            let zones = results.zones.into_keys().map(|name| format!("zone {name}"));
+            lines
+                .chain(zones)
+                .map(move |place| format!("{place} of pipeline {id}"))
+        });
+        places.collect()
     }
 
     /// Whether a pipeline took frames of the source at that time. The pipelines of a source that

@@ -7,8 +7,10 @@
 //! - Every step, stay and rule measures time with one [`SourceClock`].
 
 mod class_mask;
+mod damage;
 mod motion_filter;
 mod pace;
+mod results;
 mod reused;
 mod source_clock;
 mod stages;
@@ -24,7 +26,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::coverage::Watched;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
-    DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError, WarningKind,
+    DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, WarningKind,
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::review::Calibration;
@@ -35,18 +37,20 @@ use watchkeeper_engine::workflow::{
     Execution, ImageValue, Overlay, Pixels, RunReport, SlotId, StepFailure, VideoMeta,
 };
 use watchkeeper_vision::analytics::recent::Recent;
+use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::frame::{Frame, Picture};
 
 pub use self::state::RunState;
 
 use self::class_mask::ClassMask;
+use self::damage::DamageWatch;
 use self::motion_filter::MotionFilter;
 use self::pace::Pace;
 use self::reused::FrameMemory;
 use self::source_clock::{SourceClock, StopPosition, stop_position};
 pub use self::stages::own_time;
 use self::stages::{Stage, StageTimes};
-use self::values::{need_value, whole};
+use self::values::need_value;
 use self::watched::watched;
 use crate::pipeline::inference::detectors::ModelsInUse;
 use crate::pipeline::inference::host::DetectHost;
@@ -110,6 +114,7 @@ pub struct Run {
     memory: FrameMemory,
     stop_after_s: Option<f64>,
     clock: SourceClock,
+    damage: DamageWatch,
     first: Option<Duration>,
     /// Start of the requested duration: the first frame that this process or an earlier one took.
     began: Option<Duration>,
@@ -159,6 +164,7 @@ impl Run {
             memory: FrameMemory::default(),
             stop_after_s: spec.stop_after_s,
             clock: SourceClock::default(),
+            damage: DamageWatch::default(),
             first: None,
             began: None,
             last: None,
@@ -234,6 +240,7 @@ impl Run {
         new_id: NewId<'_>,
     ) -> FrameOutcome {
         let now = self.clock.advance(frame);
+        self.damage.observe(now, frame.is_damaged);
         let since =
             |moment: Option<Duration>| now.saturating_sub(moment.unwrap_or(now)).as_secs_f64();
         let since_began = since(self.began);
@@ -355,19 +362,6 @@ impl Run {
         report
     }
 
-    fn count_errors(&mut self, report: &RunReport) {
-        for error in &report.errors {
-            let unseen = || StepError {
-                count: 0,
-                message: String::new(),
-            };
-            let errors = &mut self.results.step_errors;
-            let entry = errors.entry(error.step.clone()).or_insert_with(unseen);
-            entry.count += 1;
-            entry.message.clone_from(&error.message);
-        }
-    }
-
     /// Updates the counts and feeds the outputs of the workflow to the rules.
     fn apply_rules(
         &mut self,
@@ -378,8 +372,10 @@ impl Run {
     ) -> Vec<Change> {
         let started = Instant::now();
         self.update_counts();
+        let is_damaged = self.damage.is_in_doubt(self.clock.now());
         let moment = Moment {
             time_s,
+            is_damaged,
             frame: frame.id.seq,
             size: [frame.picture.width, frame.picture.height],
             local,
@@ -388,6 +384,8 @@ impl Run {
         let changes = self
             .rules
             .observe(&moment, Some(&frame.picture), value, new_id);
+        let visits = self.rules.visits();
+        self.damage.count(is_damaged, &self.results, visits);
         self.last = Some(moment);
         self.is_live = !frame.recorded;
         self.stages.add(Stage::Heuristics, started.elapsed());
@@ -402,6 +400,13 @@ impl Run {
     /// Whether a frame was taken.
     pub fn has_seen(&self) -> bool {
         self.last.is_some()
+    }
+
+    /// The boxes of all trackers in the latest frame.
+    pub fn tracked_boxes(&self) -> impl Iterator<Item = &Detection> {
+        let outputs = self.tracked.iter();
+        let found = outputs.filter_map(|(slot, _)| self.execution.detections(*slot));
+        found.flat_map(|detections| &detections.boxes)
     }
 
     /// Frames that events show of objects of the last `kept_s` seconds, once out of sight.
@@ -438,26 +443,6 @@ impl Run {
         self.stages.frame_done()
     }
 
-    /// The counts so far; the worker fills in event counts and elapsed time.
-    pub fn results(&self) -> PipelineResults {
-        let mut results = self.results.clone();
-        for (name, visits) in self.rules.zones() {
-            results.zones.insert(name.to_owned(), visits);
-        }
-        results.stages_ms = self.stages.means_ms();
-        results.processor_s = self.stages.processor_s();
-        results.discarded = self.rules.discarded();
-        results.suppressed = self.rules.suppressed();
-        results.unwatched = self.rules.unwatched();
-        results.outputs = self.execution.outputs_json();
-        results.left_s = self.stop_after_s.map(|stop| {
-            let now = self.clock.now();
-            let watched = now.saturating_sub(self.began.unwrap_or(now));
-            (stop - watched.as_secs_f64()).max(0.0)
-        });
-        results
-    }
-
     /// Whether a tracker's output, or detections that a rule reads, hold an object found in this
     /// frame.
     fn has_objects(&self) -> bool {
@@ -468,27 +453,6 @@ impl Run {
             .chain(read.map(|(slot, _)| *slot))
             .filter_map(|slot| self.execution.detections(slot))
             .any(|detections| detections.boxes.iter().any(|d| !d.held))
-    }
-
-    fn update_counts(&mut self) {
-        for (slot, seen) in &mut self.tracked {
-            let Some(detections) = self.execution.detections(*slot) else {
-                continue;
-            };
-            seen.next_round(u64::MAX);
-            for track in detections.boxes.iter().filter_map(|d| d.track) {
-                if seen.touch(track).is_none() {
-                    seen.touch_or_insert(track, ());
-                    self.results.tracks += 1;
-                }
-            }
-        }
-        for (name, count_in, count_out) in &self.lines {
-            if let Some(line) = self.results.lines.get_mut(name) {
-                line.r#in = whole(self.execution.number(*count_in)).unwrap_or(line.r#in);
-                line.out = whole(self.execution.number(*count_out)).unwrap_or(line.out);
-            }
-        }
     }
 }
 

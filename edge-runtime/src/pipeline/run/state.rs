@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use watchkeeper_contract::pipeline::LineCount;
+use watchkeeper_contract::pipeline::{DamagedCounts, LineCount};
 use watchkeeper_engine::workflow::{Restart, StateError};
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::recent::Recent;
@@ -31,6 +31,8 @@ pub struct RunState {
     began: Option<Duration>,
     tracks: u64,
     lines: BTreeMap<String, LineCount>,
+    #[serde(default)]
+    damaged: DamagedCounts,
     zones: BTreeMap<String, Visits>,
     /// In the order of the trackers.
     tracked: Vec<Recent<()>>,
@@ -56,6 +58,7 @@ impl Run {
             began: self.began,
             tracks: self.results.tracks,
             lines: self.results.lines.clone(),
+            damaged: self.damage.counts,
             zones: zones
                 .map(|(name, stays)| (name.to_owned(), stays.clone()))
                 .collect(),
@@ -116,6 +119,8 @@ impl Run {
                 *seen = saved;
             }
         }
+        let visits = self.rules.visits();
+        self.damage.resume(state.damaged, &self.results, visits);
         Ok(restored.restarted)
     }
 }

@@ -7,7 +7,7 @@ mod motion_counts;
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::event::Phase;
-use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::pipeline::{DamagedCounts, PipelineSpec};
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_detect::{
     DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, OwnThresholds, RawDetection,
@@ -352,6 +352,21 @@ fn only_a_changed_tracker_or_zone_ends_stays() {
         assert_eq!(visits.len(), 1, "{what}: {visits:?}");
         assert_eq!(visits[0].1 > 3.0, stays_on, "{what}: {visits:?}");
     }
+}
+
+#[test]
+fn frames_and_visits_of_two_seconds_after_damage_are_counted() {
+    let mut run = run(always());
+    let frames = (0..60u64).map(|n| Frame {
+        is_damaged: n < 4,
+        ..live(n + 1, n * 100)
+    });
+    let wanted = DamagedCounts {
+        frames: 24,
+        crossings: 0,
+        visits: 1,
+    };
+    assert_eq!(show(&mut run, frames).results.damaged, wanted);
 }
 
 #[test]

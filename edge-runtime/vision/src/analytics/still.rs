@@ -105,8 +105,6 @@ impl FirstSight {
     /// Compares a later frame, in which the track has the box `bbox`; `follow` is the share by
     /// which slow changes are followed.
     fn has_changed(&mut self, picture: &Picture, bbox: &BBox, follow: f32) -> bool {
-        let (from, to) = (self.bbox.center(), bbox.center());
-        let moved = (to.x - from.x).hypot(to.y - from.y) / self.bbox.area().sqrt();
         let Some(now) = samples(picture, &self.bbox) else {
             return true;
         };
@@ -115,8 +113,14 @@ impl FirstSight {
             changed += usize::from((now - *before).abs() > LEVELS);
             *before += (now - *before) * follow;
         }
-        moved > FARTHEST || changed as f32 > CHANGED * now.len() as f32
+        has_moved(&self.bbox, bbox) || changed as f32 > CHANGED * now.len() as f32
     }
+}
+
+/// Whether the centre of a box is further from that of the first one than boxes jitter.
+pub fn has_moved(first: &BBox, now: &BBox) -> bool {
+    let (from, to) = (first.center(), now.center());
+    (to.x - from.x).hypot(to.y - from.y) / first.area().sqrt() > FARTHEST
 }
 
 /// `None` for an empty picture.

@@ -199,6 +199,11 @@ impl Visits {
         &self.ended
     }
 
+    /// Number of visits, open ones included.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// How often an object was ignored because too many were there.
     pub fn unwatched(&self) -> u64 {
         self.unwatched

@@ -23,6 +23,7 @@ pub fn frame(picture: Picture) -> Frame {
         },
         fps: None,
         recorded: true,
+        is_damaged: false,
         picture,
     }
 }

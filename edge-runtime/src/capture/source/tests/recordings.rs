@@ -31,11 +31,17 @@ fn write_video(path: &Path, encode: &str) -> Vec<u8> {
 
 /// Plays a file of these bytes and returns the number of its frames and the note about it.
 fn play(path: &Path, bytes: &[u8]) -> (usize, Option<String>) {
+    let (frames, note) = frames(path, bytes);
+    (frames.len(), note)
+}
+
+/// Plays a file of these bytes and returns its frames and the note about it.
+fn frames(path: &Path, bytes: &[u8]) -> (Vec<Frame>, Option<String>) {
     std::fs::write(path, bytes).unwrap();
     let handle = spawn(path.to_str().unwrap());
     let (frames, end) = drain(&handle.subscribe());
     assert!(matches!(end, Recv::Ended), "{end:?}");
-    (frames.len(), handle.status().note)
+    (frames, handle.status().note)
 }
 
 #[test]
@@ -105,8 +111,17 @@ fn damage_that_a_decoder_conceals_is_reported() {
         for at in (whole.len() / 4..whole.len() / 2).step_by(whole.len() / 40) {
             damaged[at..at + 30].fill(0);
         }
-        let (frames, note) = play(&path, &damaged);
-        assert!(frames > 150, "{name}: {frames}");
+        let (frames, note) = frames(&path, &damaged);
+        assert!(frames.len() > 150, "{name}: {}", frames.len());
+        let marked = frames.iter().filter(|frame| frame.is_damaged);
+        let marked: Vec<u64> = marked.map(|frame| frame.pts.as_secs()).collect();
+        // Damage ends before 10 s. The next key frame is a second or so later, and the decoder has
+        // taken some pictures more.
+        assert!(marked.len() > 20, "{name}: {marked:?}");
+        assert!(
+            marked.iter().all(|second| (1..14).contains(second)),
+            "{name}: {marked:?}"
+        );
         let note = note.unwrap_or_default();
         assert!(note.contains(" decoder errors"), "{name}: {note}");
     }
