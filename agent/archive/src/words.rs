@@ -858,7 +858,6 @@ mod tests {
             "no cars at the gate",
             "cars other than buses",
             "cars outside last week",
-            "cars older than last week",
             "cars prior to yesterday",
             "the blurred pictures of cars",
             "cars least recent",

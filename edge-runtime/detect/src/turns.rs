@@ -50,6 +50,8 @@ struct Stream {
     fair_rate: f64,
     deadline: Duration,
     asked: Duration,
+    /// Whether [`divide`] may still raise its share.
+    is_open: bool,
 }
 
 /// A request that waits.
@@ -148,6 +150,7 @@ impl Turns {
                 fair_rate: claimed.rate,
                 deadline: Duration::ZERO,
                 asked: now,
+                is_open: false,
             });
             return self.streams.len() - 1;
         };
@@ -185,26 +188,26 @@ fn divide(streams: &mut [Stream], lanes: usize, now: Duration) {
     let mut left = lanes as f64;
     for stream in streams.iter_mut() {
         stream.fair_rate = stream.claimed.rate;
+        stream.is_open = now.saturating_sub(stream.asked) < ACTIVE_FOR;
     }
-    let is_active = |stream: &&mut Stream| now.saturating_sub(stream.asked) < ACTIVE_FOR;
-    let mut open: Vec<&mut Stream> = streams.iter_mut().filter(is_active).collect();
     // Each round satisfies a stream or is the last one.
-    while !open.is_empty() {
-        let weights: f64 = open.iter().map(|stream| stream.claimed.weight).sum();
-        let lowest = open.iter().map(|stream| by_weight(stream));
-        let lowest = lowest.fold(f64::INFINITY, f64::min);
-        if lowest * weights >= left {
-            for stream in open.into_iter().filter(|stream| stream.cost_s > 0.0) {
-                let share = left.max(0.0) * stream.claimed.weight / weights;
-                stream.fair_rate = share / stream.cost_s;
+    while streams.iter().any(|stream| stream.is_open) {
+        let open = || streams.iter().filter(|stream| stream.is_open);
+        let weights: f64 = open().map(|stream| stream.claimed.weight).sum();
+        let lowest = open().map(by_weight).fold(f64::INFINITY, f64::min);
+        let is_last = lowest * weights >= left;
+        let room = left.max(0.0);
+        for stream in streams.iter_mut().filter(|stream| stream.is_open) {
+            if is_last && stream.cost_s > 0.0 {
+                stream.fair_rate = room * stream.claimed.weight / weights / stream.cost_s;
             }
-            return;
+            stream.is_open = !is_last && by_weight(stream) > lowest;
+            left -= if stream.is_open {
+                0.0
+            } else {
+                wanted_share(stream)
+            };
         }
-        open.retain(|stream| {
-            let is_open = by_weight(stream) > lowest;
-            left -= if is_open { 0.0 } else { wanted_share(stream) };
-            is_open
-        });
     }
 }
 

@@ -37,10 +37,10 @@ const LIMITED_BLACK: f32 = 16.0;
 /// Rows and columns of blocks in which a moved view is searched, and the cells by which each is
 /// shifted. A shifted block counts from this likeness and from this gain over the unshifted one.
 ///
-/// By a prototype on ten clips, median of the shifted blocks of 12: at most 2 for an unmoved camera,
-/// also in a quarter of the light, with noise, shadows, or a truck over 60 % of the picture. Up to 3
-/// for one that shakes by 1 %. A move by 2.7 % has 5 to 12, a rotation by 3° 2 to 7, a zoom by 12 %
-/// 1 to 11.
+/// A prototype on ten clips gave these medians of shifted blocks, of 12. An unmoved camera has at
+/// most 2, also in a quarter of the light, with shadows, or behind a truck over 60 % of the
+/// picture. One that shakes by 1 % has up to 3. A move by 2.7 % has 5 to 12, a rotation by 3° 2 to
+/// 7, a zoom by 12 % 1 to 11.
 const BLOCKS: [usize; 2] = [3, 4];
 const MAX_SHIFT: usize = 2;
 const MIN_SHIFTED: f32 = 0.6;
@@ -112,8 +112,8 @@ impl ViewWatch {
         }
     }
 
-    /// Begins with a new connection to the camera: the next picture decides whether the last verdict
-    /// still holds.
+    /// Begins with a new connection to the camera: the next picture decides whether the last
+    /// verdict still holds.
     pub fn restart(&mut self) {
         self.now = View::default();
         self.unusual = None;

@@ -249,7 +249,7 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
     out.push_str("\nAll of it at once (with `watchkeeper run --rule`, leave out `notify`: a run has no channels):\n");
     example(&mut out, WHOLE);
     out.push_str(
-        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source.\n\nAn object that is out of sight for up to two seconds is still there, if its tracker knows it again\nor a new track continues the lost one in its place. It has entered a zone once it was there for\nhalf a second, so that a stray box enters nothing. Where looks are at least half a second apart, one\nlook is enough, and the visit lasts 0 s if no other follows. The visits of a zone in a pipeline's\nresults are decided in the same place: without a schedule, a cool-down, a filter or a gate that\nholds events back, there are as many `enters` events as visits, and as many `leaves` events as\nvisits that are over, with the same dwell times. Only the end of the source ends visits without\n`leaves`.\n\nA still object has neither moved nor changed since its first sight: a post, a shadow, a parked car.\nIt enters, leaves and appears nowhere until it moves or changes, because it may be none and was\nnever outside. `stays` reports it with evidence against it, `change`, so a person decides. Where\nlooks are at least half a second apart, in a backtest, and for boxes without contrast, no object is\nknown to be still. [counting.md](counting.md#still-objects) has figures.\n",
+        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source.\n\nAn object that is out of sight for up to two seconds is still there, if its tracker knows it again\nor a new track continues the lost one in its place. It has entered a zone once it was there for\nhalf a second, so that a stray box enters nothing. Where looks are at least half a second apart, one\nlook is enough, and the visit lasts 0 s if no other follows. The visits of a zone in a pipeline's\nresults are decided in the same place: without a schedule, a cool-down, a filter or a gate that\nholds events back, there are as many `enters` events as visits, and as many `leaves` events as\nvisits that are over, with the same dwell times. Only the end of the source ends visits without\n`leaves`.\n\nA still object has neither moved nor changed since its first sight: a post, a shadow, a parked car.\nIt enters, leaves and appears nowhere until it moves or changes, because it may be none and was\nnever outside. `stays` reports it with evidence against it, `change`, so a person decides. Where\nlooks are at least half a second apart, in a backtest, and for boxes without contrast, no object is\nknown to be still. The limits of a backtest give the number of events of objects that never moved.\n[counting.md](counting.md#still-objects) has figures.\n",
     );
     let kinds = schemas.named("Condition")["oneOf"].as_array();
     for kind in kinds.into_iter().flatten() {
@@ -284,6 +284,13 @@ The confidence is the weighted mean of these observations; one without data is l
     }
     out.push_str(
         "
+`damage` is in an event if a picture of the last two seconds was damaged, or most of those that show
+the object. Smeared pictures look like perfect objects, so the box alone decides `review` at most.
+With `decide`, and for an event that goes to a second opinion, its sources still decide. An event of
+a `critical` rule keeps its verdict. Pictures count as damaged from an error of the decoder to the
+next key frame, at most ten seconds. Hardware decoders report few errors. Of several recordings that
+play at once, none is marked: libav does not say which one an error is of.
+
 `crossing_depth` is only in events of `watchkeeper/line_counter@v1`, and not where an object comes
 into the picture or goes out of it on the line. `recent_score` is in the events of all lines: the
 running mean of the score by frame, where a frame without the object has 0, over its best score.

@@ -113,7 +113,7 @@ mod tests {
             ),
             (
                 SecretSource::Value("T0K3N".to_owned().into()),
-                "is not an address",
+                "is not a web address",
             ),
         ] {
             let finding = found(source);

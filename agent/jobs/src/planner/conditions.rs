@@ -110,14 +110,10 @@ impl Words {
             };
             (sense, end) = (next_sense, next);
         }
-        // "Kick out duplicates and those without GPS" may deny the second ones too.
-        let behind = self.denied(end + 1);
-        let names_others = behind > end + 1 && self.opening(behind).is_some();
-        if !sense.is_wanted && names_others && self.is_one(end, &["and", "or", "nor"]) {
-            return None;
-        }
         let denies = !sense.is_wanted || self.is_in(place, EXCEPTIONS);
-        if denies && self.may_deny_more(place, end, known, all) {
+        if !sense.is_wanted && self.names_others(end)
+            || denies && self.may_deny_more(place, end, known, all)
+        {
             return None;
         }
         if let Some((noun, at)) = self.unread_noun(end, sense, known) {
@@ -131,6 +127,15 @@ impl Words {
         let begin = self.with_lead(place, joints);
         self.use_up(begin, end - begin);
         Some(end)
+    }
+
+    /// Returns whether "and those without GPS" stands behind a denied condition, and may be denied
+    /// too.
+    fn names_others(&self, end: usize) -> bool {
+        let behind = self.denied(end + 1);
+        behind > end + 1
+            && self.is_one(end, &["and", "or", "nor"])
+            && self.opening(behind).is_some()
     }
 
     /// Returns whether something stands behind a condition that a negation at `place` denies, and
@@ -380,13 +385,17 @@ impl Words {
         };
         let end = self.possession(place, sense, known, all)?;
         let is_joint = self.is_one(end, &["and", "or", "nor", "but"]);
+        let is_listed = self.has_comma(end - 1);
         let next = end + usize::from(is_joint);
-        let goes_on = (is_joint || self.has_comma(end - 1))
+        let goes_on = (is_joint || is_listed)
             && (self.opening(self.denied(next)).is_some()
                 || self.is_bare_noun(next, known)
                 || self.test(next).is_some()
                 || self.range_at(next).is_some());
-        let is_clear = !goes_on || inner.is_wanted && self.stands(end, &["or"]);
+        // "Those with a code, a dog or a cat".
+        let last = end + if is_listed { MAX_LISTED } else { 1 };
+        let is_choice = (end..last).any(|at| self.stands(at, &["or"]));
+        let is_clear = !goes_on || inner.is_wanted && is_choice;
         is_clear.then_some(end)
     }
 
@@ -616,6 +625,10 @@ mod tests {
                 "weekday is not monday, weekday is monday, hour is 6-12, left remove",
             ),
             ("except the PNG files", "format is not png"),
+            (
+                "except those with a car, a dog or a person",
+                "car < 1, dog < 1, person < 1",
+            ),
             ("with a quality over 0.6", "quality > 0.6"),
             ("without two people", "left without, left two, left people"),
             ("photos taken with a dog", "left dog"),

@@ -1038,22 +1038,26 @@ fn what_is_not_understood_is_refused_and_named() {
             "\"except\"",
         ),
         (
+            "kick out photos of people and at night in ./a",
+            "\"remove\"",
+        ),
+        (
             "leave out photos of camera gate at night in ./a",
             "\"except\"",
         ),
         (
             "./a by day, leave out those without a code, those without GPS",
-            "\"without\"",
+            "\"except\"",
         ),
         (
             "leave out the photos of camera gate and of camera dock in ./a",
-            "\"without\"",
+            "\"dock\"",
         ),
         (
             "kick out duplicates and those without GPS in ./a",
             "\"duplicates\"",
         ),
-        ("the 5 best of ./a, leave the rest out", "\"without\""),
+        ("the 5 best of ./a, leave the rest out", "\"except\""),
         (
             "photos in ./a without unicorns",
             "\"unicorns\" (no installed detector finds unicorns, and no condition",

@@ -93,7 +93,8 @@ pub(super) const NEGATIONS: &str = "\
     |drop|skip";
 
 /// Those of [`NEGATIONS`] that may deny more than the next condition.
-pub(super) const EXCEPTIONS: &str = "except|exclude|excluding|ignore|ignoring|omit|skip";
+pub(super) const EXCEPTIONS: &str =
+    "except|exclude|excluding|ignore|ignoring|omit|skip|remove|drop";
 
 /// Words for pictures of a burst, for copies, and for blurred ones.
 pub(super) const DUPLICATES: [&str; 4] = ["duplicates", "copies", "bursts", IDENTICALS];

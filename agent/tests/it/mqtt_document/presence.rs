@@ -149,7 +149,8 @@ pub(super) fn sections() -> Vec<Section> {
             title: "Alarm: outage of a source",
             topic: topics.outage_alarm(&source),
             how: "retained, QoS 1",
-            about: "Retained during the outage; an empty payload clears it. An event reports the outage too. If the \
+            about: "Retained during the outage; an empty payload clears it. A message has `cause` or `blind`, the \
+                    example both. An event reports the outage too. If the \
                     record of its end is lost, the alarm is cleared after the source was live for a minute.",
             example: json(&AlarmMessage {
                 schema: SCHEMA,

@@ -15,7 +15,7 @@
 //! | `recent_score` | 0.40 | a track that changes to another object is seen badly, or missed, meanwhile |
 //! | `persistence` | 0.25 | the age of a condition that has no track |
 //! | `rule_margin` | 0.20 | distance from the bound: a count over by one depends on a single box |
-//! | `damage` | 0 | see below |
+//! | `damage` | 0 | limits the verdict to `review`, see below |
 //! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
 //!
 //! An established track of the motion detector (class `motion`, score about 0.5, seen for two
@@ -23,7 +23,7 @@
 //! frames reaches about 0.69 and is escalated.
 //!
 //! - A confidence is in `0.0..=1.0`, whatever numbers it is computed from.
-//! - With `damage` the verdict is `review` at most, except for a critical rule: garbage may look
+//! - With `damage` the verdict is `review` at most, except for a critical rule. Garbage may look
 //!   like a perfect object, so no other observation tells them apart.
 //!
 //! `docs/ref/rules.md` has the verdicts on true and wrong crossings of annotated sequences.

@@ -380,7 +380,6 @@ impl TooWeak {
 /// Numbers of what was counted while the decoder reported damage, or in the two seconds after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct DamagedCounts {
-    /// Processed frames.
     pub frames: u64,
     /// Crossings of all lines.
     pub crossings: u64,

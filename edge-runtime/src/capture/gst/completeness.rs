@@ -82,7 +82,7 @@ impl Completeness {
     }
 
     /// Counts an error that a decoder reported. One that may be of another decoder damages no
-    /// picture of this one: a bad camera must not put the events of all others in doubt.
+    /// picture of this one. A bad camera must not put the events of all others in doubt.
     pub(super) fn note_error(&mut self, is_shared: bool) {
         let at = self.end.unwrap_or_default();
         let [first, _] = self.errors.span.unwrap_or([at; 2]);

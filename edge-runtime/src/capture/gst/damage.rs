@@ -62,7 +62,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn damage_lasts_until_a_key_frame_that_was_taken_after_the_error() {
+    fn damage_lasts_until_a_key_frame_taken_after_the_error() {
         let mut damage = Damage::default();
         (0..=4).for_each(|pts| damage.take(pts, pts == 0 || pts == 3));
         assert!(!damage.reaches(0));

@@ -294,8 +294,8 @@ fn object_box(event: &Event) -> Option<[f64; 4]> {
     }
 }
 
-/// A drawn picture with the object of this normalised bounding box marked. The box is of a source of
-/// `size`, so a picture of another size, such as of a part, stays as it is.
+/// A drawn picture with the object of this normalised bounding box marked. The box is of a source
+/// of `size`, so a picture of another size, such as of a part, stays as it is.
 fn with_marked_object(
     drawn: &dyn Pixels,
     bbox: Option<[f64; 4]>,

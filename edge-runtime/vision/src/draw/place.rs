@@ -122,8 +122,8 @@ impl Space {
         places
     }
 
-    /// Places at a line that leave it and its arrow of length `arrow` free. They are beyond its ends,
-    /// then beside them on the outer and the inner side, at last beside its middle.
+    /// Places at a line that leave it and its arrow of length `arrow` free. They are beyond its
+    /// ends, then beside them on the outer and the inner side, at last beside its middle.
     pub(super) fn beside_line(&self, start: Point, end: Point, arrow: f64) -> Vec<BBox> {
         let ([w, h], [width, height]) = (self.plate, self.picture);
         let picture = BBox::new(0.0, 0.0, width, height);

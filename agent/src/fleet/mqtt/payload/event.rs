@@ -162,49 +162,41 @@ impl<'a> EventMessage<'a> {
     }
 }
 
+/// Length of the outage or failure of an event of the box, at its end.
+fn lasted_s(body: &EventBody) -> Option<f64> {
+    match body {
+        EventBody::SourceOutage { lasted_s, .. }
+        | EventBody::PipelineFailed { lasted_s, .. }
+        | EventBody::StepFailing { lasted_s, .. }
+        | EventBody::LoadShed { lasted_s, .. }
+        | EventBody::BoardThrottled { lasted_s, .. } => *lasted_s,
+        _ => None,
+    }
+}
+
 impl<'a> BodyMembers<'a> {
     fn of(body: &'a EventBody) -> Self {
         let members = Self {
             reason: body.text(),
+            lasted_s: lasted_s(body),
             ..Self::default()
         };
         match body {
             EventBody::Rule(rule) => members.of_rule(rule),
-            EventBody::SourceOutage {
-                cause,
-                blind,
-                lasted_s,
-                ..
-            } => Self {
+            EventBody::SourceOutage { cause, blind, .. } => Self {
                 cause: *cause,
                 blind: *blind,
-                lasted_s: *lasted_s,
                 ..members
             },
-            EventBody::PipelineFailed {
-                tries, lasted_s, ..
-            } => Self {
+            EventBody::PipelineFailed { tries, .. } => Self {
                 tries: Some(*tries),
-                lasted_s: *lasted_s,
                 ..members
             },
-            EventBody::StepFailing {
-                step,
-                failures,
-                lasted_s,
-                ..
-            } => Self {
+            EventBody::StepFailing { step, failures, .. } => Self {
                 step: Some(step),
                 failures: Some(*failures),
-                lasted_s: *lasted_s,
                 ..members
             },
-            EventBody::LoadShed { lasted_s, .. } | EventBody::BoardThrottled { lasted_s, .. } => {
-                Self {
-                    lasted_s: *lasted_s,
-                    ..members
-                }
-            }
             EventBody::BackendChange {
                 model,
                 from,
@@ -223,7 +215,9 @@ impl<'a> BodyMembers<'a> {
                 count: Some(*count),
                 ..members
             },
-            EventBody::PipelineHeld { .. }
+            EventBody::LoadShed { .. }
+            | EventBody::BoardThrottled { .. }
+            | EventBody::PipelineHeld { .. }
             | EventBody::StorageWorn { .. }
             | EventBody::DecoderFallback { .. }
             | EventBody::FrameKept { .. } => members,

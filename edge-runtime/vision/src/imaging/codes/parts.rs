@@ -1,8 +1,9 @@
 //! Parts of a picture in which several scan lines have bars at one place.
 //!
 //! - The lines of a large picture lie too far apart, and their samples too, for a small code. Each
-//!   part is small enough to be read with the finest samples. Of ZXing's ean13-4 on a white sheet
-//!   of 640, 1280 and 1920 pixels 19, 18 and 8 of 22 are read, without parts 3, 0 and 0.
+//!   part is small enough to be read with the finest samples. Of 22 pictures of ZXing's ean13-4 on
+//!   a white sheet of 640, 1280 and 1920 pixels, 19, 18 and 8 are read. Without parts it is 3, 0
+//!   and 0.
 //! - At most [`MAX_PARTS`] parts, those with most lines.
 //! - Not here: reading them ([`bars`](super::bars)).
 
