@@ -14,7 +14,6 @@ use watchkeeper_models::model_check::{self, Outcome};
 use super::args::Global;
 use super::configuration::absolute;
 use super::exit::{Exit, Failure};
-use super::run::find;
 
 pub(super) const PROGRAM: &str = "watchkeeper-runtime";
 
@@ -30,6 +29,22 @@ pub(super) fn path() -> Result<PathBuf, Failure> {
         );
         Failure::new(Exit::NoRuntime, sentence)
     })
+}
+
+/// Finds a program beside this one, else on PATH.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.join(name)));
+    let on_path = std::env::var_os("PATH");
+    let on_path = on_path
+        .iter()
+        .flat_map(std::env::split_paths)
+        .map(|dir| dir.join(name));
+    beside
+        .into_iter()
+        .chain(on_path)
+        .find(|path| path.is_file())
 }
 
 /// Makes the name of a source or folder absolute where it is a path that exists: it is found from

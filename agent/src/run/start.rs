@@ -324,11 +324,7 @@ impl Shared {
             trace: trace.clone(),
         });
         let runtime = RuntimeClient::new(&config.runtime_socket)?;
-        let tools = ToolSetup {
-            socket: config.runtime_socket.clone(),
-            agent_socket: config.agent_api.socket.clone(),
-            config: config.job_tools(),
-        };
+        let tools = ToolSetup::new(config);
         Ok(Self {
             references: ReferenceService::open(
                 &config.state_dir,

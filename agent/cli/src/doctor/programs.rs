@@ -18,8 +18,7 @@ use watchkeeper_models::model_check::{Ended, run_within};
 use super::finding::Finding;
 use crate::args::Global;
 use crate::backends::found_by_program;
-use crate::run::find;
-use crate::runtime_program::PROGRAM as RUNTIME;
+use crate::runtime_program::{PROGRAM as RUNTIME, find};
 
 /// Longest check of GStreamer; the first one of a box scans all plugins.
 const MEDIA_TIMEOUT: Duration = Duration::from_secs(60);

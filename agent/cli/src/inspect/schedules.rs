@@ -1,15 +1,14 @@
 //! Checks the plans of scheduled jobs, and the names in what starts them.
 
-use watchkeeper_agent::jobs;
+use watchkeeper_agent::jobs::{self, ToolSetup};
 use watchkeeper_config::{Config, Findings, ScheduledWork, SkippedSections, Trigger};
 
-use super::super::jobs::tool_setup;
 use super::finding::error;
 
 /// Checks `[agent.jobs.NAME]`. A camera or rule that the file does not have is a note: it may be
 /// deployed by hand.
 pub(super) fn check(config: &Config, skipped: &SkippedSections, findings: &mut Findings) {
-    let tools = jobs::toolbox(&tool_setup(config));
+    let tools = jobs::toolbox(&ToolSetup::new(config));
     let sources = config.sources.iter().chain(&skipped.sources);
     let sources: Vec<&str> = sources.map(|source| source.id.as_str()).collect();
     let drafts = skipped.pipelines.iter().map(|draft| &draft.spec);

@@ -28,14 +28,6 @@ const FOLDER: &str = "jobs";
 /// Folder of kept and cached plans, beside them.
 const TEMPLATES: &str = "job-templates";
 
-pub(crate) fn tool_setup(config: &Config) -> ToolSetup {
-    ToolSetup {
-        socket: config.runtime_socket.clone(),
-        agent_socket: config.agent_api.socket.clone(),
-        config: config.job_tools(),
-    }
-}
-
 pub(crate) fn jobs_of_user() -> Result<Jobs, Failure> {
     Ok(Jobs::new(state_folder()?.join(FOLDER)))
 }
@@ -61,7 +53,7 @@ impl JobCommands {
         let channel = entrypoint.map_or(CHANNEL, Entrypoint::name);
         let (state, limits) = (state_folder()?, config.agent.job_limits);
         Ok(Self {
-            tools: toolbox(&tool_setup(config)),
+            tools: toolbox(&ToolSetup::new(config)),
             jobs: jobs_of_user()?,
             templates: TemplateStore::new(state.join(TEMPLATES)),
             limits: JobLimits {

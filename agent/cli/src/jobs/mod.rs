@@ -34,7 +34,6 @@ use super::exit::Failure;
 use super::output::Output;
 use super::user_file;
 pub(super) use commands::jobs_of_user;
-pub(crate) use commands::tool_setup;
 use commands::{JobCommands, invalid, read_plan};
 use of_agent::AgentJobs;
 

@@ -156,19 +156,3 @@ fn read_end(path: &Path) -> io::Result<Vec<u8>> {
     file.take(MAX_LOG_END).read_to_end(&mut end)?;
     Ok(end)
 }
-
-/// Finds a program beside this one, else on PATH.
-pub(crate) fn find(name: &str) -> Option<PathBuf> {
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.join(name)));
-    let on_path = std::env::var_os("PATH");
-    let on_path = on_path
-        .iter()
-        .flat_map(std::env::split_paths)
-        .map(|dir| dir.join(name));
-    beside
-        .into_iter()
-        .chain(on_path)
-        .find(|path| path.is_file())
-}

@@ -31,7 +31,6 @@ use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_models::Zoo;
 
 use broker::BrokerAddress;
-pub(crate) use children::find;
 use follow::Outcome;
 use request::RunRequest;
 use sandbox::{RunEnvironment, RunSetup};

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use watchkeeper_archive::ContentHash;
 use watchkeeper_assistant::jobs::known_names;
 use watchkeeper_client::{ClientError, RuntimeClient};
-use watchkeeper_config::{AUTO_EMBEDDING, JobToolsConfig};
+use watchkeeper_config::{AUTO_EMBEDDING, Config, JobToolsConfig};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_jobs::KnownNames;
 use watchkeeper_jobs::answer_cache::AnswerCache;
@@ -37,6 +37,16 @@ pub struct ToolSetup {
     /// Socket of the agent, where the archive is.
     pub agent_socket: PathBuf,
     pub config: JobToolsConfig,
+}
+
+impl ToolSetup {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            socket: config.runtime_socket.clone(),
+            agent_socket: config.agent_api.socket.clone(),
+            config: config.job_tools(),
+        }
+    }
 }
 
 /// Lists of the runtime, for requests and for the check of plans.
