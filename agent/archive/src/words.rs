@@ -244,9 +244,15 @@ fn split(text: &str) -> Vec<Word> {
     words
 }
 
-/// The name of an entry of a known collection, or a pattern. "2023/05" is a date.
+/// The name of an entry of a known collection, the name of a file, or a pattern. "2023/05" is a
+/// date.
 fn pattern(word: &Word, known: &Vocabulary) -> Option<String> {
-    let (collection, name) = word.written.split_once('/')?;
+    let Some((collection, name)) = word.written.split_once('/') else {
+        let (stem, extension) = word.written.rsplit_once('.')?;
+        let is_file = !stem.is_empty() && extension.starts_with(|c: char| c.is_ascii_alphabetic());
+        let named = format!("*/{}", word.written);
+        return (is_file && read_pattern(&named).is_ok()).then_some(named);
+    };
     let is_whole = !collection.is_empty() && !name.is_empty() && !name.contains('/');
     let is_pattern = word.written.contains(['*', '?', '[']);
     let is_meant = is_pattern || known.collection(collection).is_some();
@@ -331,7 +337,9 @@ impl Reader<'_> {
         }
         let limit = self.word(1).parse().ok();
         let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
-        let ends = ["", "in", "from", "at", "until", "since", "before", "after"];
+        let ends = [
+            "", "of", "in", "from", "at", "until", "since", "before", "after",
+        ];
         let is_end = |word| ENTRIES.contains(&word) || ends.contains(&word);
         let is_counted = self.is_counted(2) || is_end(self.word(2));
         let order = match self.word(0) {
@@ -527,6 +535,8 @@ mod tests {
             assert_eq!(found.pattern.as_deref(), Some(pattern));
             assert_eq!(found.content_type.as_deref(), Some("image/"));
         }
+        let named = read("W01.jpg", &known(), &now()).unwrap();
+        assert_eq!(named.pattern.as_deref(), Some("*/W01.jpg"));
         for text in [
             "photos /etc/passwd",
             "cars 2023/05",
@@ -594,6 +604,7 @@ mod tests {
             ("newest 3 in deliveries", 3, Order::Newest),
             ("the oldest 20 clips at the gate", 20, Order::Oldest),
             ("last 5 cars", 5, Order::Newest),
+            ("the newest 3 of collection deliveries", 3, Order::Newest),
             ("5 newest cars", 5, Order::Newest),
             ("the latest clip at the gate", 1, Order::Newest),
             ("oldest car", 1, Order::Oldest),

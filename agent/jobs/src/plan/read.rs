@@ -86,6 +86,7 @@ fn reason(error: &Error) -> String {
         _ => {
             let why = error.to_string();
             let line = why.lines().next().unwrap_or_default();
+            let line = line.strip_prefix("error: ").unwrap_or(line);
             // The parser names an option of its own.
             line.replace(
                 ", set DuplicateKeyPolicy in Options if acceptable",
@@ -309,9 +310,9 @@ impl Reader {
         let at = join(at, "retry");
         let map = self.map(&at, value, &["tries", "pauses_s"])?;
         let mut retry = Retry::default();
-        if let Some(value) = map.get("tries") {
-            retry.tries = self.whole(&join(&at, "tries"), value, 1, MAX_TRIES)?;
-        }
+        let tries = map.get("tries");
+        let tries = tries.and_then(|value| self.whole(&join(&at, "tries"), value, 1, MAX_TRIES));
+        retry.tries = tries.unwrap_or(retry.tries);
         if map.contains_key("pauses_s") {
             let pauses = self.list(&at, map, "pauses_s").iter();
             let at = join(&at, "pauses_s");

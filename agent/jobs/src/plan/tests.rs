@@ -70,13 +70,15 @@ fn plan_is_the_same_after_writing_and_reading() {
 
 #[test]
 fn all_faults_of_form_are_found_at_once() {
-    let found = faults("nmae: x\nsteps: [{tool: 3, timeout_s: 0, retry: {tries: 99}}, 7]");
+    let found =
+        faults("nmae: x\nsteps: [{tool: 3, timeout_s: 0, retry: {tries: 99, pauses_s: [-1]}}, 7]");
     let expected = [
         "no field \"nmae\"; did you mean name?",
         "name: is missing",
         "steps.0.name: is missing",
         "steps.0.tool: 3 is not a text",
         "steps.0.retry.tries: 99 is not an integer from 1 to 10",
+        "steps.0.retry.pauses_s: -1 is not an integer from 0 to 600",
         "steps.0.timeout_s: 0 is not an integer from 1 to 86400",
         "steps.1: 7 is not a map of fields",
     ];
