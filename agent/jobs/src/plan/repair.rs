@@ -149,7 +149,15 @@ fn params(step: &str, call: &mut Call, tools: &Toolbox, changes: &mut Vec<Change
         let near = nearest(name, free.map(|param| param.name));
         let one = || match (unknown.as_slice(), missing.next(), missing.next()) {
             ([_], Some(missing), None) => {
-                let is_fit = value.is_some_and(|value| missing.kind.refuse(value).is_none());
+                let is_fit = value.is_some_and(|value| {
+                    let refers = matches!(
+                        missing.kind,
+                        Kind::Pictures | Kind::Groups | Kind::Collection
+                    );
+                    let text = value.as_str().filter(|_| refers).map(reference::parse);
+                    let is_reference = matches!(text, Some(reference::Text::Reference(_)));
+                    is_reference || missing.kind.refuse(value).is_none()
+                });
                 // An output is meant by another tool's word for it, and by nothing else.
                 let is_named = missing.kind != Kind::Name || OUTPUT_NAMES.contains(&name.as_str());
                 (is_fit && is_named).then_some(missing.name)

@@ -237,6 +237,8 @@ steps:
     let sheet = steps.replace("tool: album", "tool: contact_sheet");
     let (_, changes) = repaired(&sheet);
     assert!(changes.contains(&"step album: parameter \"name\" is file".to_owned()));
+    let (_, changes) = repaired(&steps.replace("from: \"${best", "pictures: \"${best"));
+    assert!(changes.contains(&"step album: parameter \"pictures\" is from".to_owned()));
     let named = left(&steps.replace("name: a}", "folder: a}"));
     assert!(named[0].contains("name: is missing"), "{named:?}");
     // Two results of "best" fit.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use watchkeeper_archive::entry::{Entry, Metadata};
+use watchkeeper_archive::entry::{Entry, Metadata, Retention};
 use watchkeeper_archive::name::check_collection;
 use watchkeeper_archive::query::{MAX_LIMIT, Order, Query};
 use watchkeeper_jobs::planner::ARCHIVE_QUERY;
@@ -40,6 +40,7 @@ struct Params {
     zone: Option<String>,
     text: Option<String>,
     label: Option<String>,
+    protected: Option<bool>,
     since: Option<String>,
     until: Option<String>,
     like: Option<String>,
@@ -68,6 +69,11 @@ const SPEC: ToolSpec = ToolSpec {
         Param::optional("zone", Kind::Text, "Name of the zone or line."),
         Param::optional("text", Kind::Text, "Part of a text, a code or a label."),
         Param::optional("label", Kind::Text, "A label, as KEY=VALUE."),
+        Param::optional(
+            "protected",
+            Kind::Flag,
+            "Whether entries are protected; both if absent.",
+        ),
         Param::optional(
             "since",
             Kind::Time,
@@ -171,6 +177,10 @@ impl Params {
             labels: labels.into_iter().collect(),
             since: time("since", &self.since)?,
             until: time(UNTIL, &self.until)?,
+            retention: self.protected.map(|is_protected| match is_protected {
+                true => Retention::Protected,
+                false => Retention::Normal,
+            }),
             content_type: (!self.all_files).then(|| "image/".to_owned()),
             order: match self.like {
                 Some(_) => Order::Newest,
@@ -399,7 +409,11 @@ mod tests {
         let made = query(json!({"folder": "f", "all_files": true, "name": "a.txt"})).unwrap();
         assert_eq!(made.pattern.as_deref(), Some("*/a.txt"));
         assert_eq!((made.limit, made.content_type), (Some(MAX_LIMIT), None));
-        assert_eq!(query(json!({"folder": "f"})).unwrap().pattern, None);
+        let made = query(json!({"folder": "f", "protected": true})).unwrap();
+        assert_eq!(
+            (made.pattern, made.retention),
+            (None, Some(Retention::Protected))
+        );
         for (name, value) in [
             ("collection", "a/b"),
             ("collection", "*"),

@@ -6,12 +6,11 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-
-use crate::clock_time;
+use watchkeeper_english::clock_time;
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Letters, perhaps with digits, apostrophes, hyphens and underscores inside.
     Word,
     /// A number without a sign.
@@ -24,22 +23,22 @@ pub enum Kind {
 
 /// A piece of the text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Token {
+pub(crate) struct Token {
     /// The text in lower case, with straight apostrophes.
-    pub text: String,
+    pub(crate) text: String,
     /// As it was written.
-    pub written: String,
+    pub(crate) written: String,
     /// What it is.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 impl Token {
     /// The parts that names are compared by: `no-helmet` and `no helmet` are the same.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
         self.text.split(['-', '_']).filter(|part| !part.is_empty())
     }
 
-    pub fn is_word(&self) -> bool {
+    pub(crate) fn is_word(&self) -> bool {
         self.kind == Kind::Word
     }
 }
@@ -56,7 +55,7 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Cuts a text into tokens.
-pub fn tokens(text: &str) -> Vec<Token> {
+pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut at = 0;
     std::iter::from_fn(|| {
         let found = TOKEN.captures_at(text, at)?;
@@ -68,7 +67,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// The token of one piece of a text.
-pub fn token(written: String) -> Token {
+fn token(written: String) -> Token {
     let mut text = written.to_lowercase().replace('’', "'");
     if matches!(text.as_str(), "a.m" | "a.m." | "p.m" | "p.m.") {
         text.retain(|c| c != '.');
