@@ -19,10 +19,10 @@ PACKAGE_ARCH = "${MACHINE_ARCH}"
 do_configure[noexec] = "1"
 
 do_compile() {
-    # CXX carries the options of the machine.
-    "${S}/edge-runtime/trt/build" --headers "${STAGING_INCDIR}" \
-        --headers "$(dirname "$(find "${RECIPE_SYSROOT}/usr" -name cuda_runtime_api.h -print -quit)")" \
-        --out "${B}"
+    # CXX carries the options of the machine. With them the compiler searches usr/include by itself;
+    # named again, it would hide the C++ headers.
+    cuda=$(find "${RECIPE_SYSROOT}/usr/local" -name cuda_runtime_api.h -print -quit)
+    "${S}/edge-runtime/trt/build" --headers "$(dirname "$cuda")" --out "${B}"
 }
 
 do_install() {
