@@ -320,6 +320,9 @@ pub(crate) fn is_picture(content_type: &str) -> bool {
     matches!(content_type, "image/jpeg" | "image/png" | "image/webp")
 }
 
+/// MIME type of a file whose extension is not known.
+pub(crate) const UNKNOWN_TYPE: &str = "application/octet-stream";
+
 /// Guesses the MIME type of a file by its extension.
 pub fn guess_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -334,7 +337,7 @@ pub fn guess_type(name: &str) -> &'static str {
         "csv" => "text/csv",
         "txt" | "md" | "log" => "text/plain",
         "pdf" => "application/pdf",
-        _ => "application/octet-stream",
+        _ => UNKNOWN_TYPE,
     }
 }
 

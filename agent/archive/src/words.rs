@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{Timestamp, Zoned};
 use watchkeeper_english::{hours, is_courtesy, range, singulars};
 
-use crate::entry::Retention;
+use crate::entry::{Retention, UNKNOWN_TYPE, guess_type};
 use crate::error::ArchiveError;
 use crate::index::Index;
 use crate::lexicon::{is_date, kind, order};
@@ -244,12 +244,11 @@ fn split(text: &str) -> Vec<Word> {
     words
 }
 
-/// The name of an entry of a known collection, the name of a file, or a pattern. "2023/05" is a
+/// The name of an entry of a known collection, the name of a file of a known type, or a pattern. "2023/05" is a
 /// date.
 fn pattern(word: &Word, known: &Vocabulary) -> Option<String> {
     let Some((collection, name)) = word.written.split_once('/') else {
-        let (stem, extension) = word.written.rsplit_once('.')?;
-        let is_file = !stem.is_empty() && extension.starts_with(|c: char| c.is_ascii_alphabetic());
+        let is_file = guess_type(&word.written) != UNKNOWN_TYPE;
         let named = format!("*/{}", word.written);
         return (is_file && read_pattern(&named).is_ok()).then_some(named);
     };

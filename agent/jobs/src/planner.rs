@@ -114,7 +114,11 @@ pub fn plan_refined<'r>(
         if is_last && !request.selection.by.is_empty() && request.selection.best.is_some() {
             request.selection.is_best_of_all = !refine::keeps_of_each(old);
         }
-        Refinement::read(words, next_second(at), names)?.apply(&mut request);
+        let has_folder = matches!(request.source, Source::Folder(_));
+        Refinement::read_for(words, next_second(at), names, has_folder)?.apply(&mut request);
+        if let Some(month) = request.selection.conditions.month_beside(request.range) {
+            return Err(NotUnderstood::two_times(month));
+        }
     }
     Ok(build(title, &[request]))
 }

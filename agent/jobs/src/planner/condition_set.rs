@@ -119,6 +119,17 @@ impl Conditions {
             || self.least_sharpness().is_some_and(is_said)
     }
 
+    /// Returns whether a date of one of these fields is wanted.
+    pub(super) fn has_date(&self, fields: &[&str]) -> bool {
+        let mut wanted = self.tests.iter().filter(|test| test.is_wanted);
+        wanted.any(|test| fields.contains(&test.field))
+    }
+
+    pub(super) fn drop_dates(&mut self, fields: &[&str]) {
+        self.tests
+            .retain(|test| !test.is_wanted || !fields.contains(&test.field));
+    }
+
     /// Conditions of metadata, as `filter` takes them.
     pub(super) fn of_metadata(&self) -> Vec<String> {
         let of_metadata = self.tests.iter().filter(|test| !is_score(test.field));

@@ -54,6 +54,12 @@ impl NotUnderstood {
         Self::new(vec![begin.to_owned()], Some(hint))
     }
 
+    /// A refinement names a month and another time.
+    pub(super) fn two_times(month: String) -> Self {
+        let hint = "the request has another time; say the whole request again, with one time";
+        Self::new(vec![month], Some(hint.to_owned()))
+    }
+
     /// It is not said what is done with the pictures of a folder.
     pub(super) fn folder_alone(folder: &str) -> Self {
         let hint = format!(

@@ -45,6 +45,8 @@ pub struct Refinement {
     adds_groups: bool,
     /// Whether the sheet is made beside the former output.
     adds_sheet: bool,
+    /// Whether the output takes the place of the former one.
+    replaces_output: bool,
     name: Option<String>,
     conditions: Conditions,
     range: Range,
@@ -59,13 +61,25 @@ impl Refinement {
     /// # Errors
     /// If a word is not understood, or nothing is to be changed.
     pub fn read(text: &str, now: DateTime, names: &KnownNames) -> Result<Self, NotUnderstood> {
+        Self::read_for(text, now, names, false)
+    }
+
+    /// Reads a refinement of a request. In one of a folder, "Sunday" is any Sunday.
+    pub(super) fn read_for(
+        text: &str,
+        now: DateTime,
+        names: &KnownNames,
+        has_folder: bool,
+    ) -> Result<Self, NotUnderstood> {
         let mut words = Words::new(text, now);
+        words.has_folder = has_folder;
         let ungrouped = [
             &["without", "groups"][..],
             &["not", "grouped"],
             &["ungrouped"],
         ];
         let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
+        let replaces_output = words.replaces_output();
         let added = words.find(&["also"]).map(|also| words.added_behind(also));
         let mut refinement = Self {
             adds_groups: matches!(added, Some(Some("by" | "per"))),
@@ -79,6 +93,7 @@ impl Refinement {
             shown: words.shown_order(),
             ..Self::default()
         };
+        refinement.replaces_output = replaces_output && added.is_none();
         let is_of_each = words.has_each();
         refinement.is_of_all = match words.take_one(IN_TOTAL).is_some() {
             true => Some(true),
@@ -151,6 +166,21 @@ impl Refinement {
             };
             *what = what.take().filter(|what| !is_shown(what));
         }
+        if self.conditions.has_date(&["day"]) {
+            selection.conditions.drop_dates(&["day", "month"]);
+        } else if self.range != Range::default() || self.conditions.has_date(&["month"]) {
+            selection.conditions.drop_dates(&["day"]);
+        }
+        if !self.cameras.is_empty() {
+            request.cameras = self.cameras;
+            let tests = &mut selection.conditions.tests;
+            tests.retain(|test| test.field != "camera");
+        }
+        let denied = |camera: &String| {
+            let mut tests = self.conditions.tests.iter();
+            tests.any(|test| !test.is_wanted && test.field == "camera" && test.value == *camera)
+        };
+        request.cameras.retain(|camera| !denied(camera));
         selection.conditions.extend(self.conditions);
         // An old end that the new start leaves no time before is no longer meant, and vice versa.
         let (old, Range { since, until }) = (request.range, self.range);
@@ -163,10 +193,10 @@ impl Refinement {
         if let Source::Events { since, .. } = &mut request.source {
             *since = request.range.since.unwrap_or(BEGINNING);
         }
-        if !self.cameras.is_empty() {
-            request.cameras = self.cameras;
-        }
         request.name = self.name.or(request.name.take());
+        if self.replaces_output {
+            (request.sheet, request.album) = (false, false);
+        }
         // An album is made where nothing is said.
         request.album |= self.album || self.adds_sheet && !request.sheet;
         request.sheet |= self.sheet;
@@ -207,6 +237,7 @@ impl Refinement {
             changes.push(("album", "name", json!(name)));
         }
         rest.is_number_first = false;
+        rest.replaces_output = false;
         if keeps_of_each(&plan) {
             rest.is_of_all = rest.is_of_all.filter(|is_of_all| *is_of_all);
         }
@@ -223,7 +254,17 @@ impl Refinement {
 }
 
 impl Words {
-    /// What `also` at a place adds: groups, behind "by" or "per", a "sheet" or an "album".
+    /// Whether an output takes the place of another: "a contact sheet instead", or "only a contact
+    /// sheet".
+    fn replaces_output(&self) -> bool {
+        let only = self
+            .find(&["only"])
+            .and_then(|only| self.added_behind(only));
+        let is_output = |word: &[&str]| self.find(&[word, &["instead"]].concat()).is_some();
+        matches!(only, Some("sheet" | "album")) || is_output(&["sheet"]) || is_output(&["album"])
+    }
+
+    /// What "also" or "only" at a place adds: groups, behind "by" or "per", a "sheet" or an "album".
     fn added_behind(&self, also: usize) -> Option<&'static str> {
         let is_between = |at: &usize| {
             self.is_one(*at, &["on", "contact", "one"]) || self.get(*at).is_some_and(is_filler)
@@ -406,6 +447,13 @@ mod tests {
         assert!(has_album("also a contact sheet"));
         assert!(has_album("by month, also a contact sheet"));
         assert!(!has_album("on a contact sheet"));
+        for words in ["a contact sheet instead", "only a contact sheet"] {
+            let steps = refined_plan(REQUEST, &["as an album", words]).steps;
+            assert!(
+                !steps.iter().any(|step| step.call.tool == "album"),
+                "{words}"
+            );
+        }
     }
 
     #[test]
@@ -428,20 +476,34 @@ mod tests {
     fn later_condition_replaces_one_on_the_same_thing() {
         let mut names = none();
         names.classes = vec!["person".to_owned()];
-        let plan_of = |request: &str, words: &[&str]| {
+        names.cameras.add("gate", None);
+        let refine = |request: &str, words: &[&str]| {
             let old = plan(request, now(), &names).unwrap();
             let words = words.iter().map(|words| (*words, now()));
-            plan_refined(&old, request, words, now(), request, &names).unwrap()
+            plan_refined(&old, request, words, now(), request, &names)
         };
+        let plan_of = |request: &str, words: &[&str]| refine(request, words).unwrap();
         for words in [
             &["in the morning", "in the evening instead"][..],
             &["with people", "without people"],
             &["only the blurred ones", "sharpness over 0.5"],
             &["sharpness over 0.5", "only the blurred ones"],
             &["PNG files", "only JPEG files"],
+            &["on 28 November", "on 2026-11-27"],
+            &["in November", "on 27 December"],
+            &["from Saturday", "from Sunday"],
+            &["not the gate", "only the gate"],
+            &["only the gate", "not the gate"],
         ] {
             let last = &words[words.len() - 1..];
             assert_eq!(plan_of(REQUEST, words), plan_of(REQUEST, last), "{words:?}");
+        }
+        for words in [
+            &["in November", "since 2026-03-01"],
+            &["since 2026-03-01", "on 5 October"],
+        ] {
+            let refused = refine(REQUEST, words).unwrap_err().to_string();
+            assert!(refused.contains("another time"), "{refused}");
         }
         let people = plan_of("yesterday's people by hour", &["without people"]);
         let shown = plan_of("yesterday's pictures by hour", &["without people"]);
