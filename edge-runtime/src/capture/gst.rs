@@ -15,6 +15,7 @@ mod describe;
 mod device;
 mod entry;
 mod http;
+mod jpeg;
 mod mode;
 mod packet_probe;
 mod pipeline;

@@ -133,12 +133,30 @@ impl Index {
     }
 }
 
-/// Removes white space, and folds case.
+/// Removes white space, and folds case. UPC-A becomes the EAN-13 that it is: with a leading zero.
 fn normalise(text: &str) -> String {
     let plain = text
         .chars()
         .filter(|c| !c.is_whitespace() && !c.is_control());
-    plain.flat_map(char::to_uppercase).collect()
+    let plain: String = plain.flat_map(char::to_uppercase).collect();
+    if is_upc_a(&plain) {
+        format!("0{plain}")
+    } else {
+        plain
+    }
+}
+
+/// Whether a text has twelve digits, the last of which is the check digit of the others.
+fn is_upc_a(text: &str) -> bool {
+    let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(10)).collect();
+    digits.is_some_and(|digits| {
+        let sum: u32 = digits
+            .iter()
+            .zip([3, 1].iter().cycle())
+            .map(|(n, w)| n * w)
+            .sum();
+        digits.len() == 12 && sum.is_multiple_of(10)
+    })
 }
 
 /// Replaces letters by the digits that readers confuse with them.

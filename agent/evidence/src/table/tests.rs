@@ -47,6 +47,22 @@ fn exact_key_ignores_case_and_spaces() {
 }
 
 #[test]
+fn upc_a_and_its_ean_13_are_one_key() {
+    let products = "plate,owner\n0481714833274,Ada\n890444000335,Mary\n123456789010,Joan\n";
+    let (_dir, mut table) = csv(products);
+    for (read, owner) in [("481714833274", "Ada"), ("0890444000335", "Mary")] {
+        let SourceAnswer::Answered { data, .. } = table.look_up(read) else {
+            panic!("an answer for {read}");
+        };
+        assert_eq!(data["match"], "exact", "{read}");
+        assert_eq!(data["row"], json!({"owner": owner}));
+    }
+    // Twelve digits without a check digit are another number.
+    let found = table.look_up("0123456789010");
+    assert!(!matches!(&found, SourceAnswer::Answered { data, .. } if data["match"] == "exact"));
+}
+
+#[test]
 fn near_key_lowers_confidence_and_a_tie_is_no_answer() {
     let (_dir, mut table) = csv(MEMBERS);
     let near = confidence(&table.look_up("AB123CE")).unwrap();

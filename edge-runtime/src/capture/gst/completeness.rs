@@ -6,8 +6,9 @@
 //! - Pictures before the start of an edited recording are decoded and not shown, so not missing.
 //! - Fewer than [`MIN_RUN`] in a row do not count. The second field of an interlaced picture and an
 //!   invisible frame of VP8 have no picture of their own.
-//! - Damage that a decoder conceals in a picture that it gives is seen by [`super::decoder_log`].
-//!   Such a picture gets the flag `CORRUPTED` ([`Damage`]).
+//! - Damage that a decoder conceals in a picture that it gives is seen by [`super::decoder_log`],
+//!   that of JPEG pictures by their [`Markers`]. Such a picture gets the flag `CORRUPTED`
+//!   ([`Damage`]).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,10 +17,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gstreamer as gst;
-use gstreamer::prelude::{ElementExt, PadExtManual};
+use gstreamer::prelude::{ElementExt, PadExt, PadExtManual};
 use parking_lot::Mutex;
 
 use super::damage::Damage;
+use super::jpeg::{self, Markers};
 
 /// Min pictures in a row that count as missing.
 const MIN_RUN: u64 = 3;
@@ -43,6 +45,11 @@ pub(super) struct Completeness {
     end: Option<gst::ClockTime>,
     errors: DecoderErrors,
     damage: Damage,
+    /// Whether a JPEG picture had an end marker.
+    has_jpeg_ends: bool,
+    /// Whether the last JPEG picture is damaged. It refers to no other, and parts of an HTTP stream
+    /// have no times.
+    is_jpeg_damaged: bool,
 }
 
 /// Errors that the decoder reported. Their number follows from the stream. Their place is known to
@@ -61,37 +68,47 @@ impl Completeness {
     pub(super) fn watch(watched: &Arc<Mutex<Self>>, decoder: &gst::Element) {
         let pads = (decoder.static_pad("sink"), decoder.static_pad("src"));
         if let (Some(entry), Some(exit)) = pads {
-            probe(&entry, watched, |seen, buffer, _| {
+            probe(&entry, watched, |seen, pad, buffer, _| {
                 if let Some(pts) = buffer.pts() {
                     seen.take(pts.nseconds());
                     let is_key = !buffer.flags().contains(gst::BufferFlags::DELTA_UNIT);
                     seen.damage.take(pts.nseconds(), is_key);
                 }
+                if is_jpeg(pad)
+                    && let Ok(data) = buffer.map_readable()
+                {
+                    seen.take_jpeg(jpeg::markers(&data));
+                }
                 false
             });
-            probe(&exit, watched, |seen, buffer, segment| {
+            probe(&exit, watched, |seen, _, buffer, segment| {
+                let is_damaged = seen.is_jpeg_damaged;
                 let Some(pts) = buffer.pts() else {
-                    return false;
+                    return is_damaged;
                 };
                 seen.give(pts.nseconds());
                 let end = pts.saturating_add(buffer.duration().unwrap_or_default());
                 seen.end = seen.end.max(segment.to_stream_time(end));
-                seen.damage.reaches(pts.nseconds())
+                seen.damage.reaches(pts.nseconds()) || is_damaged
             });
         }
     }
 
-    /// Counts an error that a decoder reported. One that may be of another decoder damages no
+    /// Notes an error that a decoder reported. One that may be of another decoder damages no
     /// picture of this one. A bad camera must not put the events of all others in doubt.
     pub(super) fn note_error(&mut self, is_shared: bool) {
+        self.count_error(is_shared);
+        if !is_shared {
+            self.damage.begin();
+        }
+    }
+
+    fn count_error(&mut self, is_shared: bool) {
         let at = self.end.unwrap_or_default();
         let [first, _] = self.errors.span.unwrap_or([at; 2]);
         self.errors.span = Some([first, at]);
         self.errors.count += 1;
         self.errors.is_shared |= is_shared;
-        if !is_shared {
-            self.damage.begin();
-        }
     }
 
     fn take(&mut self, pts: u64) {
@@ -100,6 +117,20 @@ impl Completeness {
             self.missing += 1;
         }
         self.taken += u64::from(self.waiting.insert(pts));
+    }
+
+    /// Notes a JPEG picture that the decoder takes; damage counts as an error. Some cameras send no
+    /// end markers at all, so one is missing only after a whole picture.
+    fn take_jpeg(&mut self, markers: Markers) {
+        self.has_jpeg_ends |= markers == Markers::Whole;
+        self.is_jpeg_damaged = match markers {
+            Markers::Whole => false,
+            Markers::NoEnd => self.has_jpeg_ends,
+            Markers::Invalid => true,
+        };
+        if self.is_jpeg_damaged {
+            self.count_error(false);
+        }
     }
 
     fn give(&mut self, pts: u64) {
@@ -192,11 +223,22 @@ pub(super) fn missing_end_of_avi(path: &Path) -> Option<String> {
     })
 }
 
+fn is_jpeg(pad: &gst::Pad) -> bool {
+    let caps = pad.current_caps();
+    let format = caps.as_ref().and_then(|caps| caps.structure(0));
+    format.is_some_and(|format| format.name() == "image/jpeg")
+}
+
 /// Calls `observe` for each shown buffer of `pad`. A buffer for which it returns true is damaged.
 fn probe(
     pad: &gst::Pad,
     watched: &Arc<Mutex<Completeness>>,
-    observe: fn(&mut Completeness, &gst::BufferRef, &gst::FormattedSegment<gst::ClockTime>) -> bool,
+    observe: fn(
+        &mut Completeness,
+        &gst::Pad,
+        &gst::BufferRef,
+        &gst::FormattedSegment<gst::ClockTime>,
+    ) -> bool,
 ) {
     let watched = Arc::clone(watched);
     pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
@@ -206,7 +248,7 @@ fn probe(
             && let Some(segment) = segment.and_then(|segment| segment.downcast_ref())
             && segment.clip(buffer.pts(), buffer.pts()).is_some()
             && !buffer.flags().contains(gst::BufferFlags::DECODE_ONLY)
-            && observe(&mut watched.lock(), buffer, segment)
+            && observe(&mut watched.lock(), pad, buffer, segment)
         {
             buffer.make_mut().set_flags(gst::BufferFlags::CORRUPTED);
         }
@@ -217,6 +259,10 @@ fn probe(
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use gstreamer::prelude::{Cast, GstBinExt};
+
     use super::*;
 
     fn parts(taken: &[u64], given: &[u64]) -> Vec<String> {
@@ -261,6 +307,47 @@ mod tests {
         };
         assert_eq!(at(30_160), ["the pictures end at 13.3 s of 30.2 s"]);
         assert_eq!(at(14_000), [""; 0]);
+    }
+
+    #[test]
+    fn cut_jpeg_pictures_without_times_are_marked() {
+        gst::init().unwrap();
+        let text = "videotestsrc num-buffers=6 ! jpegenc name=camera ! jpegdec name=decoder ! \
+                    fakesink name=out";
+        let pipeline = gst::parse::launch(text).unwrap();
+        let pipeline = pipeline.downcast::<gst::Bin>().unwrap();
+        let pad = |element: &str, pad: &str| {
+            let element = pipeline.by_name(element).unwrap();
+            element.static_pad(pad).unwrap()
+        };
+        let sent = AtomicUsize::new(0);
+        pad("camera", "src").add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            if let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data {
+                let buffer = buffer.make_mut();
+                buffer.set_pts(None);
+                if sent.fetch_add(1, Ordering::Relaxed) % 3 == 2 {
+                    buffer.set_size(buffer.size() / 2);
+                }
+            }
+            gst::PadProbeReturn::Ok
+        });
+        let watched = Arc::default();
+        Completeness::watch(&watched, &pipeline.by_name("decoder").unwrap());
+        let marked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&marked);
+        pad("out", "sink").add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            if let Some(gst::PadProbeData::Buffer(buffer)) = &info.data {
+                let is_damaged = buffer.flags().contains(gst::BufferFlags::CORRUPTED);
+                seen.lock().push(is_damaged);
+            }
+            gst::PadProbeReturn::Ok
+        });
+        pipeline.set_state(gst::State::Playing).unwrap();
+        let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+        let wait = gst::ClockTime::from_seconds(60);
+        pipeline.bus().unwrap().timed_pop_filtered(wait, &ends);
+        pipeline.set_state(gst::State::Null).unwrap();
+        assert_eq!(*marked.lock(), [false, false, true, false, false, true]);
     }
 
     #[test]

@@ -31,13 +31,12 @@ impl DamageWatch {
         self.until.is_some_and(|until| now <= until)
     }
 
-    /// Counts what a processed frame added to the results and to the number of visits.
+    /// Counts what a processed frame, or the end, added to the results and to the number of visits.
     pub(super) fn count(&mut self, is_in_doubt: bool, results: &PipelineResults, visits: u64) {
         let lines = results.lines.values();
         let now = [lines.map(|line| line.r#in + line.out).sum(), visits];
         let before = std::mem::replace(&mut self.before, now);
         if is_in_doubt {
-            self.counts.frames += 1;
             self.counts.crossings += now[0].saturating_sub(before[0]);
             self.counts.visits += now[1].saturating_sub(before[1]);
         }

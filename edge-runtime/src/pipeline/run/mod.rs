@@ -385,6 +385,7 @@ impl Run {
             .rules
             .observe(&moment, Some(&frame.picture), value, new_id);
         let visits = self.rules.visits();
+        self.damage.counts.frames += u64::from(is_damaged);
         self.damage.count(is_damaged, &self.results, visits);
         self.last = Some(moment);
         self.is_live = !frame.recorded;
@@ -423,7 +424,10 @@ impl Run {
         self.count_errors(&report);
         self.update_counts();
         let value = |need| need_value(&self.execution, self.needs.get(need));
-        self.rules.finish(reason, &last, value, new_id)
+        let changes = self.rules.finish(reason, &last, value, new_id);
+        let visits = self.rules.visits();
+        self.damage.count(last.is_damaged, &self.results, visits);
+        changes
     }
 
     /// Ends open stays and events when the pipeline stops, and another process may resume it.

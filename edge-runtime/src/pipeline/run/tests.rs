@@ -761,6 +761,20 @@ fn lines_count_undecided_objects_at_end_of_source() {
 }
 
 #[test]
+fn crossings_decided_at_the_end_of_damage_are_in_doubt() {
+    let mut run = counting_walker();
+    let frames = (1..=15).map(|n| Frame {
+        is_damaged: n == 15,
+        ..live(n, n * 100)
+    });
+    show(&mut run, frames);
+    assert_eq!(run.results().damaged.crossings, 1);
+    run.finish(FinishReason::SourceEnded, &mut EventId::generate);
+    let damaged = run.results().damaged;
+    assert_eq!((damaged.frames, damaged.crossings), (1, 2));
+}
+
+#[test]
 fn line_after_condition_counts_at_end_if_it_saw_last_frame() {
     for (until, counted) in [(16, [1, 1]), (15, [0, 0])] {
         let mut run = counting_walker_behind(Some(until));

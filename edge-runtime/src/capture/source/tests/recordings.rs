@@ -128,6 +128,31 @@ fn damage_that_a_decoder_conceals_is_reported() {
 }
 
 #[test]
+fn jpeg_pictures_without_their_end_are_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("street.avi");
+    let mut bytes = write_video(&path, "jpegenc ! avimux");
+    assert!(
+        frames(&path, &bytes)
+            .0
+            .iter()
+            .all(|frame| !frame.is_damaged)
+    );
+    let is_end = |at: &usize| bytes[*at..].starts_with(&[0xFF, 0xD9]);
+    let ends: Vec<usize> = (0..bytes.len()).filter(is_end).collect();
+    assert_eq!(ends.len(), 200);
+    for end in &ends[50..80] {
+        bytes[*end..end + 2].fill(0);
+    }
+    let (frames, note) = frames(&path, &bytes);
+    let marked = (0..).zip(&frames).filter(|(_, frame)| frame.is_damaged);
+    let marked: Vec<usize> = marked.map(|(at, _)| at).collect();
+    assert_eq!(marked, (50..80).collect::<Vec<usize>>());
+    let note = note.unwrap_or_default();
+    assert!(note.contains("30 decoder errors"), "{note}");
+}
+
+#[test]
 fn cut_avi_is_incomplete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("street.avi");

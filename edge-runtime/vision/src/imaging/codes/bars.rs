@@ -3,11 +3,11 @@
 //! - A text counts once a line. Formats that check what they hold need [`MIN_LINES`] lines, those
 //!   with a weak check or none [`MIN_LINES_UNCHECKED`].
 //! - Of texts read at one place, only one that has twice the lines of every other is believed.
-//! - What the whole picture does not settle is looked for again in its [`parts`].
+//! - Codes that the rows and columns do not settle are looked for in the [`parts`] of the picture.
 //! - EAN-8 and UPC-E need quiet zones of five modules: half an EAN-13 looks like one of them.
 
 use std::collections::HashSet;
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+use std::f64::consts::FRAC_PI_2;
 
 use image::{GrayImage, imageops};
 use rxing::common::BitArray;
@@ -39,6 +39,10 @@ const QUIET_MODULES: f64 = 5.0;
 /// Scan lines of a part of a picture.
 const PART_LINES: u32 = 24;
 
+/// Blocks of samples along a part, each with a threshold: three modules of EAN-13. With fewer,
+/// thresholds come from what is lighter than the paper, such as a table.
+const PART_BLOCKS: f64 = 32.0;
+
 /// Pictures with a longer side may hold bars too wide for the finest scale.
 const LARGE: u32 = 640;
 
@@ -62,21 +66,19 @@ pub(super) fn codes(grey: &GrayImage) -> Vec<Code> {
     let coarse = scan::FINE * 4.0;
     let is_large = grey.width().max(grey.height()) > LARGE;
     let straight = [0.0, FRAC_PI_2];
-    let diagonal = [FRAC_PI_4, 3.0 * FRAC_PI_4];
     let passes = [
-        (straight, scan::MAX_LINES, scan::FINE),
-        (straight, if is_large { scan::MAX_LINES } else { 0 }, coarse),
-        (diagonal, scan::MAX_DIAGONALS, scan::FINE),
+        (scan::MAX_LINES, scan::FINE),
+        (if is_large { scan::MAX_LINES } else { 0 }, coarse),
     ];
     let mut decoder = Decoder::new();
     let mut votes = Votes::default();
-    for (angles, count, pace) in passes {
-        for angle in angles {
+    for (count, pace) in passes {
+        for angle in straight {
             for line in scan::lines(grey, angle, count, pace) {
                 votes.count(read(grey, &line, scan::BLOCK, &mut decoder));
             }
         }
-        // What is still in doubt may be settled by other directions.
+        // What is still in doubt may be settled by other samples.
         if votes.are_settled() {
             return votes.codes(grey);
         }
@@ -91,7 +93,8 @@ pub(super) fn codes(grey: &GrayImage) -> Vec<Code> {
     codes
 }
 
-/// Reads a part of a picture like a picture of its own, with thresholds from closer surroundings.
+/// Reads a part of a picture like a picture of its own, along its code, with thresholds from closer
+/// surroundings.
 fn read_part(grey: &GrayImage, part: &Part, decoder: &mut Decoder) -> Vec<Code> {
     let [x1, y1, x2, y2] =
         [part.bbox.x1, part.bbox.y1, part.bbox.x2, part.bbox.y2].map(|side| side.max(0.0) as u32);
@@ -100,7 +103,10 @@ fn read_part(grey: &GrayImage, part: &Part, decoder: &mut Decoder) -> Vec<Code> 
     let picture = imageops::crop_imm(grey, x1, y1, size[0], size[1]).to_image();
     let mut votes = Votes::default();
     for line in scan::lines(&picture, part.angle, PART_LINES, scan::FINE) {
-        votes.count(read(&picture, &line, scan::SHORT_BLOCK, decoder));
+        let close = (part.length / line.pace() / PART_BLOCKS) as usize;
+        let blocks = [close.max(scan::MIN_BLOCK), scan::BLOCK];
+        let readings = blocks.map(|block| read(&picture, &line, block, decoder));
+        votes.count(readings.concat());
     }
     let mut codes = votes.codes(&picture);
     for code in &mut codes {

@@ -14,9 +14,6 @@ use crate::geometry::Point;
 /// Maximum number of scan lines along the rows or the columns.
 pub(super) const MAX_LINES: u32 = 40;
 
-/// Maximum number of scan lines along a diagonal.
-pub(super) const MAX_DIAGONALS: u32 = 20;
-
 /// Maximum number of samples of one line; on longer lines they lie further apart.
 const MAX_SAMPLES: f64 = 2048.0;
 
@@ -27,9 +24,8 @@ pub(super) const FINE: f64 = 1.0 / 3.0;
 /// Samples in a block; a threshold comes from a block and its neighbours.
 pub(super) const BLOCK: usize = 72;
 
-/// Samples in a short block: fewer thresholds come from what is lighter than the paper, such as a
-/// table. With it alone, 9 instead of 14 of ZXing's itf-1 are read, whose bars are wider.
-pub(super) const SHORT_BLOCK: usize = 24;
+/// Least number of samples in a block.
+pub(super) const MIN_BLOCK: usize = 24;
 
 /// Least difference of dark and light in a sharpened line.
 const MIN_CONTRAST: f32 = 12.0;
@@ -55,6 +51,11 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Distance of two samples in pixels.
+    pub(super) fn pace(&self) -> f64 {
+        self.step.x.hypot(self.step.y)
+    }
+
     /// The place of a sample in the picture.
     pub(super) fn at(&self, sample: f64) -> Point {
         Point::new(
@@ -114,7 +115,7 @@ fn inside(middle: Point, direction: [f64; 2], size: [f64; 2]) -> Option<[f64; 2]
 
 /// The samples of a line, true for dark; `block` samples have one threshold.
 pub(super) fn dark_samples(grey: &GrayImage, line: &Line, block: usize) -> Vec<bool> {
-    let pixel = (1.0 / line.step.x.hypot(line.step.y)).round().max(1.0) as usize;
+    let pixel = (1.0 / line.pace()).round().max(1.0) as usize;
     threshold(&sharpen(&light(grey, line), pixel), block)
 }
 

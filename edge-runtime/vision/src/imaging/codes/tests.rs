@@ -180,10 +180,24 @@ fn texts(picture: &GrayImage) -> Vec<String> {
 fn each_bar_code_is_read_in_each_direction() {
     for (format, text) in TEXTS {
         let bars = bars(format, text).unwrap_or_default();
-        for angle in [0.0, 12.0, 45.0, 90.0, 135.0, 180.0, 270.0] {
+        for angle in [0.0, 12.0, 30.0, 45.0, 60.0, 90.0, 135.0, 180.0, 270.0] {
             let label = Label { angle, ..CLEAR };
             assert_eq!(texts(&drawn(&bars, &label)), [text], "{format:?} {angle}");
         }
+    }
+}
+
+#[test]
+fn low_label_is_read_at_any_angle() {
+    let (format, text) = TEXTS[0];
+    let bars = bars(format, text).unwrap_or_default();
+    for angle in (0..180).step_by(10).map(f64::from) {
+        let label = Label {
+            ratio: 0.4,
+            angle,
+            ..CLEAR
+        };
+        assert_eq!(texts(&drawn(&bars, &label)), [text], "{angle}");
     }
 }
 

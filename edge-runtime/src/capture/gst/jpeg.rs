@@ -1,0 +1,80 @@
+//! Whether an encoded JPEG picture is whole, by its markers (ITU-T T.81, B.1).
+//!
+//! The decoder of GStreamer adds a missing end and reports no damage. Bytes after the end marker
+//! are ignored: devices pad their pictures.
+
+const START: u8 = 0xD8;
+const END: u8 = 0xD9;
+const SCAN: u8 = 0xDA;
+
+/// What the markers of a picture say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Markers {
+    Whole,
+    /// The picture ends before its end marker.
+    NoEnd,
+    Invalid,
+}
+
+/// Follows the markers of a picture from its start to its end.
+pub(super) fn markers(jpeg: &[u8]) -> Markers {
+    let Some(mut rest) = jpeg.strip_prefix(&[0xFF, START]) else {
+        return Markers::Invalid;
+    };
+    loop {
+        rest = match rest {
+            [0xFF, END, ..] => return Markers::Whole,
+            // Any number of fill bytes may precede a marker.
+            [0xFF, fill @ ..] if fill.starts_with(&[0xFF]) => fill,
+            [0xFF, marker, high, low, ..] if has_segment(*marker) => {
+                let length = usize::from(u16::from_be_bytes([*high, *low]));
+                let after = rest.get(2 + length..).unwrap_or_default();
+                if *marker == SCAN {
+                    after_scan(after)
+                } else {
+                    after
+                }
+            }
+            [] | [0xFF] | [0xFF, _] | [0xFF, _, _] => return Markers::NoEnd,
+            _ => return Markers::Invalid,
+        };
+    }
+}
+
+/// Whether a marker begins a segment with a length: frames, tables, scans, applications, comments.
+fn has_segment(marker: u8) -> bool {
+    matches!(marker, 0xC0..=0xCF | SCAN..=0xDF | 0xE0..=0xEF | 0xFE)
+}
+
+/// What follows the coded data of a scan; empty if nothing does.
+fn after_scan(data: &[u8]) -> &[u8] {
+    // Within the data, 0xFF is followed by zero, or begins a restart marker or a fill byte.
+    let ends = |pair: &[u8]| pair[0] == 0xFF && !matches!(pair[1], 0 | 0xD0..=0xD7 | 0xFF);
+    let end = data.windows(2).position(ends);
+    end.and_then(|at| data.get(at..)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_and_garbled_pictures_are_told_from_whole_ones() {
+        let picture = image::GrayImage::from_fn(64, 48, |x, y| image::Luma([(x * y) as u8]));
+        let mut whole = Vec::new();
+        let mut encoder = image::codecs::jpeg::JpegEncoder::new(&mut whole);
+        encoder.encode_image(&picture).unwrap();
+        assert_eq!(markers(&whole), Markers::Whole);
+        assert_eq!(markers(&[&whole[..], &[0; 64]].concat()), Markers::Whole);
+        for length in 3..whole.len() {
+            assert_eq!(markers(&whole[..length]), Markers::NoEnd, "{length}");
+        }
+        let mut garbled = whole.clone();
+        let at = whole.len() - 40;
+        garbled[at..at + 2].copy_from_slice(&[0xFF, 0x42]);
+        assert_eq!(markers(&garbled), Markers::Invalid);
+        for unknown in [&[][..], b"GIF89a", &[0xFF]] {
+            assert_eq!(markers(unknown), Markers::Invalid);
+        }
+    }
+}
