@@ -4,9 +4,10 @@
     vary.py CLIPS OUT [VARIANT ...]
 
 VARIANT: mirror, half and third (every second or third frame), small (half of the size), dark and bright (gamma), noise (JPEG of quality
-25), crop (a twentieth less at each border), slow and fast (1.5 times), grey, rotate (by 3 degrees), bars (black ones at both sides);
-default: all. OUT/VARIANT has the clips as Motion JPEG with their cases.json; `run OUT/VARIANT --cases OUT/VARIANT/cases.json` counts
-in them. Needs OpenCV, as in the packages of tests/tools/bench.
+25), night (a tenth of the light, with noise), crop (a twentieth less at each border), slow and fast (1.5 times), grey, rotate (by 3
+degrees), bars (black ones at both sides); default: all. OUT/VARIANT has the clips as Motion JPEG with their cases.json;
+`run OUT/VARIANT --cases OUT/VARIANT/cases.json` counts in them. Needs OpenCV, as in the packages of
+tests/tools/bench.
 """
 
 import json
@@ -18,7 +19,7 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAME = {"step": 1, "scale": 1, "is_mirrored": False, "margin": 0, "gamma": 1, "quality": 97}
-SAME |= {"speed": 1, "is_grey": False, "angle": 0, "bars": 0}
+SAME |= {"light": 1, "noise": 0, "speed": 1, "is_grey": False, "angle": 0, "bars": 0}
 VARIANTS = {
     "mirror": {"is_mirrored": True},
     "half": {"step": 2},
@@ -27,6 +28,7 @@ VARIANTS = {
     "dark": {"gamma": 1.8},
     "bright": {"gamma": 0.5},
     "noise": {"quality": 25},
+    "night": {"light": 0.1, "noise": 1.2},
     "crop": {"margin": 0.05},
     "slow": {"speed": 1 / 1.5},
     "fast": {"speed": 1.5},
@@ -34,6 +36,8 @@ VARIANTS = {
     "rotate": {"angle": 3},
     "bars": {"bars": 0.125},
 }
+
+NOISE = np.random.default_rng(1)
 
 
 class Variant:
@@ -48,11 +52,13 @@ class Variant:
         self.full_size = [self.size[0] + 2 * self.bar, self.size[1]]
         self.turn = cv2.getRotationMatrix2D([side / 2 for side in self.size], self.angle, 1)
         self.rate = capture.get(cv2.CAP_PROP_FPS) / self.step * self.speed
-        self.levels = np.round(255 * (np.arange(256) / 255) ** self.gamma).astype(np.uint8)
+        self.levels = np.round(255 * self.light * (np.arange(256) / 255) ** self.gamma).astype(np.uint8)
 
     def frame(self, frame):
         frame = frame[self.top : self.top + self.kept[1], self.left : self.left + self.kept[0]]
         frame = cv2.LUT(cv2.resize(frame, self.size, interpolation=cv2.INTER_AREA), self.levels)
+        if self.noise:
+            frame = np.clip(np.round(frame + NOISE.normal(0, self.noise, frame.shape)), 0, 255).astype(np.uint8)
         if self.is_grey:
             frame = cv2.cvtColor(cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY), cv2.COLOR_GRAY2BGR)
         if self.angle:

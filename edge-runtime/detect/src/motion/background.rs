@@ -9,7 +9,7 @@
 //!   whole time. When a parked car leaves, the former background is recognised at once.
 //! - Thresholds follow each cell's noise. They rise where foreground keeps turning out to be
 //!   nothing, such as leaves (Hofmann, Tiefenbacher and Rigoll, "The pixel-based adaptive
-//!   segmenter", 2012).
+//!   segmenter", 2012). In dark pictures the fixed part of a threshold falls with the light.
 //! - Layers are stored in the illumination of the first picture; the present one is applied on
 //!   comparison and removed on learning.
 
@@ -17,9 +17,9 @@ use super::cells::{BACK, FORE, GHOST, MOVED, NOTHING, OBJECT, SHADOW};
 use super::light::{Light, Planes};
 use super::shadow;
 
-/// Smallest luma step (of 255) of an object; coding changes flat surfaces by less.
+/// Smallest luma step (of 255) of an object in usual light; coding changes flat surfaces by less.
 const LUMA_STEP: f32 = 9.0;
-/// Smallest chroma step of an object, summed over both differences.
+/// Smallest chroma step of an object in usual light, summed over both differences.
 const CHROMA_STEP: f32 = 9.0;
 /// Mean absolute deviations of noise that a step must exceed in addition.
 const NOISE_FACTOR: f32 = 3.0;
@@ -114,6 +114,8 @@ pub(super) struct Background {
     seen: Vec<f32>,
     /// Seconds for which the candidate has been seen without interruption.
     age: Vec<f32>,
+    /// Factor on the smallest steps and the initial noise, from [`Estimator::step_scale`](super::light::Estimator::step_scale).
+    step_scale: f32,
 }
 
 impl Background {
@@ -127,7 +129,7 @@ impl Background {
         self.back.u.copy_from_slice(now.u);
         self.back.v.copy_from_slice(now.v);
         for (plane, value) in [
-            (&mut self.noise, NOISE_START),
+            (&mut self.noise, NOISE_START * self.step_scale),
             (&mut self.lift, 1.0),
             (&mut self.seen, 0.0),
             (&mut self.age, 0.0),
@@ -146,6 +148,11 @@ impl Background {
         self.back.v.copy_from_slice(now.v);
         self.seen.fill(0.0);
         self.age.fill(0.0);
+    }
+
+    /// Sets the factor on the smallest steps, for the next picture.
+    pub(super) fn set_step_scale(&mut self, scale: f32) {
+        self.step_scale = scale;
     }
 
     pub(super) fn planes(&self) -> Planes<'_> {
@@ -167,7 +174,7 @@ impl Background {
         let unsure = LIGHT_ERROR * (light.gain - 1.0).abs();
         for i in 0..n {
             let expected = by[i] * light.gain;
-            let step = |base: f32| (base + NOISE_FACTOR * noise[i]) * lift[i];
+            let step = |base: f32| (base * self.step_scale + NOISE_FACTOR * noise[i]) * lift[i];
             let dy = (y[i] - expected).abs() / (step(LUMA_STEP) + unsure * expected);
             let (eu, ev) = (bu[i] * light.gain, bv[i] * light.gain);
             let dc = (u[i] - eu - light.du).abs() + (v[i] - ev - light.dv).abs();
@@ -196,8 +203,8 @@ impl Background {
 
     fn is_alike(&self, i: usize, a: [f32; 3], b: [f32; 3]) -> bool {
         let slack = NOISE_FACTOR * self.noise[i];
-        (a[0] - b[0]).abs() < LUMA_STEP + slack
-            && (a[1] - b[1]).abs() + (a[2] - b[2]).abs() < CHROMA_STEP + slack
+        (a[0] - b[0]).abs() < LUMA_STEP * self.step_scale + slack
+            && (a[1] - b[1]).abs() + (a[2] - b[2]).abs() < CHROMA_STEP * self.step_scale + slack
     }
 
     /// Learns from one picture. `held` has each cell's object label, `raw` the result of

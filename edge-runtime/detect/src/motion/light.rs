@@ -26,6 +26,12 @@ impl Light {
 const MAX_SAMPLES: usize = 4096;
 /// Luma below which a ratio is meaningless.
 const MIN_LUMA: f32 = 12.0;
+/// Median luma above which the steps of objects have their usual size.
+const USUAL_LUMA: f32 = 40.0;
+/// Highest luma of black: privacy masks and bars, which do not make a night.
+const BLACK: f32 = 1.0;
+/// Smallest factor on the steps: noise of coding stays below one and a half grey levels.
+const MIN_STEP_SCALE: f32 = 0.16;
 /// Fewest samples of an estimate.
 const MIN_SAMPLES: usize = 32;
 
@@ -67,6 +73,17 @@ impl Estimator {
             du: shift(now.u, back.u),
             dv: shift(now.v, back.v),
         }
+    }
+
+    /// Factor on the steps of objects in a picture with this luma, at most 1: contrast falls with
+    /// the light. Too few samples that are not black give 1.
+    pub(super) fn step_scale(&mut self, luma: &[f32]) -> f32 {
+        let step = (luma.len() / MAX_SAMPLES).max(1) | 1;
+        let lit = luma.iter().step_by(step).copied().filter(|&y| y > BLACK);
+        let median = self.median(lit);
+        median.map_or(1.0, |median| {
+            (median / USUAL_LUMA).clamp(MIN_STEP_SCALE, 1.0)
+        })
     }
 
     /// The median of at least [`MIN_SAMPLES`] values.

@@ -173,6 +173,8 @@ impl MotionDetector {
         let (w, cells) = (self.small.width, self.small.y.len());
         let same = matches!(self.last, Some(size) if size == (picture.width, picture.height));
         self.last = Some((picture.width, picture.height));
+        self.background
+            .set_step_scale(self.estimator.step_scale(now.y));
         if !same {
             self.background.reset(now);
             self.reset_cells(cells);

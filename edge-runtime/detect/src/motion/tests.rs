@@ -229,6 +229,37 @@ fn noise_alone_is_nothing() {
 }
 
 #[test]
+fn dark_picture_shows_its_objects_and_no_noise() {
+    for gain in [0.05, 0.1, 0.16] {
+        let mut scene = Scene::new(640, 360);
+        scene.gain = gain;
+        for frame in 0..100 {
+            let found = scene.show(&[]);
+            assert_eq!(found, [], "gain {gain}, frame {frame}");
+        }
+        let mut found = Vec::new();
+        for i in 0..20 {
+            found = scene.show(&[solid(60 + i * 6, 60, 60, 120, 200.0)]);
+        }
+        assert_eq!(found.len(), 1, "gain {gain}: {found:?}");
+        assert!(close(&found[0], 174, 60, 60, 120, 8.0), "{gain}: {found:?}");
+    }
+}
+
+#[test]
+fn black_bars_do_not_lower_the_steps() {
+    let mut scene = Scene::new(320, 180);
+    let bar = solid(0, 0, 200, 180, 0.0);
+    for _ in 0..10 {
+        scene.show(&[bar]);
+    }
+    for i in 0..15 {
+        let faint = solid(210 + i * 2, 60, 40, 40, 109.0);
+        assert_eq!(scene.show(&[bar, faint]), [], "frame {i}");
+    }
+}
+
+#[test]
 fn brightness_may_drift_and_flicker_without_boxes() {
     let mut s = Scene::new(320, 180);
     s.rest(10);
