@@ -244,8 +244,8 @@ fn split(text: &str) -> Vec<Word> {
     words
 }
 
-/// The name of an entry of a known collection, the name of a file of a known type, or a pattern. "2023/05" is a
-/// date.
+/// The name of an entry of a known collection, that of a file of a known type, or a pattern.
+/// "2023/05" is a date.
 fn pattern(word: &Word, known: &Vocabulary) -> Option<String> {
     let Some((collection, name)) = word.written.split_once('/') else {
         let is_file = guess_type(&word.written) != UNKNOWN_TYPE;

@@ -73,7 +73,8 @@ impl Index {
         if value.is_empty() {
             return Match::None;
         }
-        if let Some(rows) = self.exact.get(&value) {
+        let exact = self.exact.get(&value);
+        if let Some(rows) = exact.or_else(|| self.exact.get(&other_form(&value)?)) {
             return self.only_row(rows, EXACT, "exact");
         }
         let compared = match &self.alike {
@@ -133,30 +134,28 @@ impl Index {
     }
 }
 
-/// Removes white space, and folds case. UPC-A becomes the EAN-13 that it is: with a leading zero.
+/// Removes white space, and folds case.
 fn normalise(text: &str) -> String {
     let plain = text
         .chars()
         .filter(|c| !c.is_whitespace() && !c.is_control());
-    let plain: String = plain.flat_map(char::to_uppercase).collect();
-    if is_upc_a(&plain) {
-        format!("0{plain}")
-    } else {
-        plain
-    }
+    plain.flat_map(char::to_uppercase).collect()
 }
 
-/// Whether a text has twelve digits, the last of which is the check digit of the others.
-fn is_upc_a(text: &str) -> bool {
-    let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(10)).collect();
-    digits.is_some_and(|digits| {
-        let sum: u32 = digits
-            .iter()
-            .zip([3, 1].iter().cycle())
-            .map(|(n, w)| n * w)
-            .sum();
-        digits.len() == 12 && sum.is_multiple_of(10)
-    })
+/// The UPC-A of an EAN-13 that begins with zero, or the other way round; both are one symbol.
+fn other_form(text: &str) -> Option<String> {
+    let digits: Vec<u32> = text
+        .chars()
+        .map(|c| c.to_digit(10))
+        .collect::<Option<_>>()?;
+    let weights = [1, 3].iter().cycle();
+    let sum: u32 = digits.iter().rev().zip(weights).map(|(n, w)| n * w).sum();
+    match digits.as_slice() {
+        _ if !sum.is_multiple_of(10) => None,
+        [0, rest @ ..] if rest.len() == 12 => text.get(1..).map(str::to_owned),
+        digits if digits.len() == 12 => Some(format!("0{text}")),
+        _ => None,
+    }
 }
 
 /// Replaces letters by the digits that readers confuse with them.

@@ -80,6 +80,7 @@ impl Refinement {
         ];
         let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
         let replaces_output = words.replaces_output();
+        let has_instead_of = words.find(&["instead", "of"]).is_some();
         let added = words.find(&["also"]).map(|also| words.added_behind(also));
         let mut refinement = Self {
             adds_groups: matches!(added, Some(Some("by" | "per"))),
@@ -115,6 +116,8 @@ impl Refinement {
         let mut left = words.left();
         // The condition of several dates would stay beside a later time.
         left.extend((words.spans.len() > 1).then(|| "and".to_owned()));
+        // "Instead of the album" names what is not wanted.
+        left.extend(has_instead_of.then(|| "instead of".to_owned()));
         // Beside groups or a sheet an "also" of something else may be of them.
         let is_unclear = added == Some(None) && (refinement.by.is_some() || refinement.sheet);
         left.extend(refinement.conditions.unknown.take());
@@ -178,7 +181,11 @@ impl Refinement {
         }
         let denied = |camera: &String| {
             let mut tests = self.conditions.tests.iter();
-            tests.any(|test| !test.is_wanted && test.field == "camera" && test.value == *camera)
+            tests.any(|test| {
+                let mut names = test.value.split(" or ");
+                let is_named = test.field == "camera" && names.any(|name| name == camera);
+                is_named && !test.is_wanted
+            })
         };
         request.cameras.retain(|camera| !denied(camera));
         selection.conditions.extend(self.conditions);
@@ -260,8 +267,10 @@ impl Words {
         let only = self
             .find(&["only"])
             .and_then(|only| self.added_behind(only));
-        let is_output = |word: &[&str]| self.find(&[word, &["instead"]].concat()).is_some();
-        matches!(only, Some("sheet" | "album")) || is_output(&["sheet"]) || is_output(&["album"])
+        let behind = ["instead", "only"];
+        let mut places = (0..self.len()).filter(|at| self.is_one(*at, &["sheet", "album"]));
+        matches!(only, Some("sheet" | "album"))
+            || places.any(|output| self.is_one(output + 1, &behind))
     }
 
     /// What "also" or "only" at a place adds: groups, behind "by" or "per", a "sheet" or an "album".
@@ -447,7 +456,11 @@ mod tests {
         assert!(has_album("also a contact sheet"));
         assert!(has_album("by month, also a contact sheet"));
         assert!(!has_album("on a contact sheet"));
-        for words in ["a contact sheet instead", "only a contact sheet"] {
+        for words in [
+            "a contact sheet instead",
+            "only a contact sheet",
+            "a contact sheet only",
+        ] {
             let steps = refined_plan(REQUEST, &["as an album", words]).steps;
             assert!(
                 !steps.iter().any(|step| step.call.tool == "album"),

@@ -45,8 +45,8 @@ pub(super) struct Completeness {
     end: Option<gst::ClockTime>,
     errors: DecoderErrors,
     damage: Damage,
-    /// Whether a JPEG picture had an end marker.
-    has_jpeg_ends: bool,
+    /// Whether a JPEG picture had valid markers to its end.
+    has_whole_jpeg: bool,
     /// Whether the last JPEG picture is damaged. It refers to no other, and parts of an HTTP stream
     /// have no times.
     is_jpeg_damaged: bool,
@@ -120,14 +120,11 @@ impl Completeness {
     }
 
     /// Notes a JPEG picture that the decoder takes; damage counts as an error. Some cameras send no
-    /// end markers at all, so one is missing only after a whole picture.
+    /// end markers, or bytes between segments, so only after a whole picture another is damaged.
     fn take_jpeg(&mut self, markers: Markers) {
-        self.has_jpeg_ends |= markers == Markers::Whole;
-        self.is_jpeg_damaged = match markers {
-            Markers::Whole => false,
-            Markers::NoEnd => self.has_jpeg_ends,
-            Markers::Invalid => true,
-        };
+        let is_whole = markers == Markers::Whole;
+        self.has_whole_jpeg |= is_whole;
+        self.is_jpeg_damaged = self.has_whole_jpeg && !is_whole;
         if self.is_jpeg_damaged {
             self.count_error(false);
         }

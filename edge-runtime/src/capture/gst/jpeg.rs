@@ -16,9 +16,10 @@ pub(super) enum Markers {
     Invalid,
 }
 
-/// Follows the markers of a picture from its start to its end.
+/// Follows the markers of a picture from its start to its end. Decoders skip what is before it.
 pub(super) fn markers(jpeg: &[u8]) -> Markers {
-    let Some(mut rest) = jpeg.strip_prefix(&[0xFF, START]) else {
+    let start = jpeg.windows(2).position(|pair| pair == [0xFF, START]);
+    let Some(mut rest) = start.and_then(|at| jpeg.get(at + 2..)) else {
         return Markers::Invalid;
     };
     loop {
@@ -66,6 +67,7 @@ mod tests {
         encoder.encode_image(&picture).unwrap();
         assert_eq!(markers(&whole), Markers::Whole);
         assert_eq!(markers(&[&whole[..], &[0; 64]].concat()), Markers::Whole);
+        assert_eq!(markers(&[b"\r\n", &whole[..]].concat()), Markers::Whole);
         for length in 3..whole.len() {
             assert_eq!(markers(&whole[..length]), Markers::NoEnd, "{length}");
         }
