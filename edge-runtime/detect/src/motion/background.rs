@@ -150,7 +150,7 @@ impl Background {
         self.age.fill(0.0);
     }
 
-    /// Sets the factor on the smallest steps, for the next picture.
+    /// Sets the factor on the smallest steps, before [`Self::classify`].
     pub(super) fn set_step_scale(&mut self, scale: f32) {
         self.step_scale = scale;
     }

@@ -75,14 +75,14 @@ impl Estimator {
         }
     }
 
-    /// Factor on the steps of objects in a picture with this luma, at most 1: contrast falls with
-    /// the light. Too few samples that are not black give 1.
-    pub(super) fn step_scale(&mut self, luma: &[f32]) -> f32 {
-        let step = (luma.len() / MAX_SAMPLES).max(1) | 1;
-        let lit = luma.iter().step_by(step).copied().filter(|&y| y > BLACK);
+    /// Factor on the steps of objects over a background with this luma, at most 1: contrast falls
+    /// with the light. Too few samples that are not black give 1.
+    pub(super) fn step_scale(&mut self, back: &[f32], light: Light) -> f32 {
+        let step = (back.len() / MAX_SAMPLES).max(1) | 1;
+        let lit = back.iter().step_by(step).copied().filter(|&y| y > BLACK);
         let median = self.median(lit);
         median.map_or(1.0, |median| {
-            (median / USUAL_LUMA).clamp(MIN_STEP_SCALE, 1.0)
+            (median * light.gain / USUAL_LUMA).clamp(MIN_STEP_SCALE, 1.0)
         })
     }
 

@@ -34,7 +34,7 @@ use watchkeeper_vision::geometry::BBox;
 use self::background::{Absorb, Background, Present};
 use self::blobs::{Labeller, Pictures};
 use self::cells::{BACK, FORE, GHOST, MOVED, OBJECT};
-use self::light::{Estimator, Planes};
+use self::light::{Estimator, Light, Planes};
 use self::mask::Filters;
 use self::objects::Objects;
 use self::reduce::Small;
@@ -173,9 +173,9 @@ impl MotionDetector {
         let (w, cells) = (self.small.width, self.small.y.len());
         let same = matches!(self.last, Some(size) if size == (picture.width, picture.height));
         self.last = Some((picture.width, picture.height));
-        self.background
-            .set_step_scale(self.estimator.step_scale(now.y));
         if !same {
+            let scale = self.estimator.step_scale(now.y, Light::SAME);
+            self.background.set_step_scale(scale);
             self.background.reset(now);
             self.reset_cells(cells);
             return;
@@ -185,6 +185,8 @@ impl MotionDetector {
             .estimator
             .estimate(now, self.background.planes(), |i| labels[i] == BACK);
         let present = Present { planes: now, light };
+        let scale = self.estimator.step_scale(self.background.planes().y, light);
+        self.background.set_step_scale(scale);
         self.background
             .classify(present, &mut self.labels, &mut self.contrast);
         self.inside.fill(&mut self.labels, w);

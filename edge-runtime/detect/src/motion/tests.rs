@@ -260,6 +260,18 @@ fn black_bars_do_not_lower_the_steps() {
 }
 
 #[test]
+fn black_lorry_does_not_lower_the_steps() {
+    let mut scene = Scene::new(320, 180);
+    scene.rest(10);
+    for i in 0..28 {
+        let lorry = solid(-190 + i * 7, 0, 190, 180, 5.0);
+        let faint = solid(210 + i * 2, 60, 40, 40, 109.0);
+        let found = scene.show(&[lorry, faint]);
+        assert!(found.len() <= 1, "frame {i}: {found:?}");
+    }
+}
+
+#[test]
 fn brightness_may_drift_and_flicker_without_boxes() {
     let mut s = Scene::new(320, 180);
     s.rest(10);
