@@ -23,7 +23,7 @@ use crate::precision::Precision;
 /// bounded.
 const MAX_FILES: usize = 32;
 
-/// How long a crash is kept. The driver may be its cause, which is not part of the key.
+/// How long a crash is kept. A lack of memory may be its cause, which is not part of the key.
 const CRASH_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Begins a file; the number of its format.
@@ -56,10 +56,11 @@ impl Subject<'_> {
             version,
             device,
             capability,
+            driver,
             memory: _,
         } = self.facts;
         let text = format!(
-            "{version}\n{device}\n{capability}\n{TYPES}\n{}\n{}\n{}\n{}\n",
+            "{version}\n{device}\n{capability}\n{driver}\n{TYPES}\n{}\n{}\n{}\n{}\n",
             self.precision.name(),
             self.network,
             self.inputs,
@@ -220,6 +221,7 @@ mod tests {
             version: "10.3.0".to_owned(),
             device: "Orin".to_owned(),
             capability: "8.7".to_owned(),
+            driver: "540.4.0".to_owned(),
             memory: 8 << 30,
         }
     }
@@ -240,6 +242,8 @@ mod tests {
         let here = facts();
         let same = key(&here, b"net", "1x3", 3);
         let (mut version, mut device, mut capability) = (facts(), facts(), facts());
+        let mut driver = facts();
+        driver.driver = "540.5.0".to_owned();
         version.version = "10.16.2".to_owned();
         device.device = "Orin Nano".to_owned();
         capability.capability = "8.9".to_owned();
@@ -247,6 +251,7 @@ mod tests {
             key(&version, b"net", "1x3", 3),
             key(&device, b"net", "1x3", 3),
             key(&capability, b"net", "1x3", 3),
+            key(&driver, b"net", "1x3", 3),
             key(&here, b"other", "1x3", 3),
             key(&here, b"net", "1x4", 3),
             key(&here, b"net", "1x3", 4),
