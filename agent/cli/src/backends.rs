@@ -132,8 +132,8 @@ fn describe_measured(model: &MeasuredModel) -> String {
         .collect();
     let (name, fastest) = (&model.model, &model.fastest);
     format!(
-        "{name}: {fastest} was the fastest when the runtime measured it ({}); other work makes these \
-         times longer",
+        "{name}: {fastest} was the fastest when the runtime measured it ({}); other work makes \
+         these times longer",
         times.join(", ")
     )
 }

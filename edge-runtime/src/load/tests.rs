@@ -416,8 +416,8 @@ fn draw_afternoon(curves: &Curves) -> String {
     });
     let lines: String = scale.chain(hours).chain(lines).collect();
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 430\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"640\" height=\"430\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 660 430\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"660\" height=\"430\" \
          fill=\"#fff\"/>\n{lines}</svg>\n"
     )
 }
