@@ -13,9 +13,6 @@ use crate::second_opinion;
 /// Capacity of the request queue; a caller beyond it waits.
 const MAX_REQUESTS: usize = 8;
 
-/// Begins the agent's problem about a broker without a session.
-pub const NO_SESSION: &str = "there is no session with the broker";
-
 /// Status of the agent.
 #[derive(Debug, Clone, Serialize)]
 pub struct AgentStatus {
@@ -67,6 +64,15 @@ pub struct MqttStatus {
     pub why: Option<String>,
     /// Command requests refused since the agent's start: invalid, too large, expired or too many.
     pub refused_requests: u64,
+}
+
+impl MqttStatus {
+    /// The problem of a configured broker without a session; the agent's `reasons` have it.
+    pub fn problem(&self) -> Option<String> {
+        let why = self.why.as_deref().unwrap_or("connecting");
+        let is_away = self.configured && !self.connected;
+        is_away.then(|| format!("there is no session with the broker: {why}"))
+    }
 }
 
 /// Status of the outbox.

@@ -1,28 +1,19 @@
 //! SHA-256 sums of files.
 //!
 //! - [`of_file`] reads a file in full; [`of_unchanged_file`] once in a process, until it changes.
-//! - At most [`MAX_KNOWN`] sums are kept; then all are forgotten.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
-use parking_lot::{Mutex, MutexGuard};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use sha2::{Digest, Sha256};
 
-use crate::file_stamp::FileStamp;
+use crate::file_stamp::KnownFiles;
 
-/// Sums that are kept; far more than a box has models.
-const MAX_KNOWN: usize = 1024;
-
-/// Sums that this process computed, with the stamps of the files.
-static KNOWN: Mutex<KnownSums> = Mutex::new(BTreeMap::new());
-
-type KnownSums = BTreeMap<PathBuf, (FileStamp, Sha256Sum)>;
+static KNOWN: KnownFiles<Sha256Sum> = KnownFiles::empty();
 
 /// A SHA-256 sum, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,25 +125,7 @@ pub fn of_file(path: &Path) -> io::Result<(Sha256Sum, u64)> {
 /// # Errors
 /// The file can't be read.
 pub fn of_unchanged_file(path: &Path) -> io::Result<Sha256Sum> {
-    let before = FileStamp::of(path)?;
-    let known = known_sums().get(path).copied();
-    if let Some((_, sum)) = known.filter(|(stamp, _)| *stamp == before) {
-        return Ok(sum);
-    }
-    let (sum, _) = of_file(path)?;
-    // The sum of a file that is being written, or was replaced, is not kept.
-    if FileStamp::of(path)? == before {
-        let mut kept = known_sums();
-        if kept.len() >= MAX_KNOWN {
-            kept.clear();
-        }
-        kept.insert(path.to_owned(), (before, sum));
-    }
-    Ok(sum)
-}
-
-fn known_sums() -> MutexGuard<'static, KnownSums> {
-    KNOWN.lock()
+    KNOWN.get_or_compute(path, |path| of_file(path).map(|(sum, _)| sum))
 }
 
 #[cfg(test)]
@@ -193,9 +166,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m");
         std::fs::write(&path, "one").unwrap();
-        of_unchanged_file(&path).unwrap();
         let mark = Sha256Sum::of(b"kept");
-        known_sums().get_mut(&path).unwrap().1 = mark;
+        KNOWN.get_or_compute(&path, |_| Ok(mark)).unwrap();
         assert_eq!(of_unchanged_file(&path).unwrap(), mark);
     }
 }

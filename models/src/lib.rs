@@ -35,7 +35,7 @@ pub use digest::Sha256Sum;
 pub use download::{
     Checked, Download, DownloadError, Downloaded, PullPlan, Start, Trust, place_all,
 };
-pub use file_stamp::FileStamp;
+pub use file_stamp::{FileStamp, KnownFiles};
 pub use manifest::Manifest;
 pub use raw::ManifestError;
 pub use zoo::{MOTION, NetworkProbe, PREFERRED, Resolved, Zoo, ZooError};

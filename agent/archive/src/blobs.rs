@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
-use watchkeeper_store::durable::sync_folder;
+use watchkeeper_store::durable::{free_bytes, sync_folder};
 use watchkeeper_store::private_folder::make_private;
 
 use crate::ContentHash;
@@ -161,9 +161,7 @@ impl BlobFolder {
 
 /// Fails if the disk with `path` has fewer than `needed` bytes free.
 fn check_free(path: &Path, needed: u64) -> Result<(), ArchiveError> {
-    let fault = |errno: rustix::io::Errno| ArchiveError::io(path)(errno.into());
-    let space = rustix::fs::statvfs(path).map_err(fault)?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let free = free_bytes(path).map_err(ArchiveError::io(path))?;
     match free < needed {
         true => Err(ArchiveError::Disk { free, needed }),
         false => Ok(()),

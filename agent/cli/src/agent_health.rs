@@ -117,14 +117,16 @@ impl AgentHealth {
         lines
     }
 
-    /// Problems with their remedy, for `doctor`; empty if all is well.
-    pub(super) fn problems(&self) -> Vec<(String, Option<String>)> {
+    /// Problems with their remedy, for `doctor`; empty if all is well. `is_broker_known` leaves out
+    /// that of the broker.
+    pub(super) fn problems(&self, is_broker_known: bool) -> Vec<(String, Option<String>)> {
         match self.summary() {
-            Some(shown) => shown
-                .reasons
-                .into_iter()
-                .map(|reason| (reason, None))
-                .collect(),
+            Some(shown) => {
+                let known = shown.mqtt.problem().filter(|_| is_broker_known);
+                let reasons = shown.reasons.into_iter();
+                let reasons = reasons.filter(|reason| Some(reason) != known.as_ref());
+                reasons.map(|reason| (reason, None)).collect()
+            }
             None => {
                 let root = Path::new("/");
                 let remedy = match &self.answer {
@@ -203,7 +205,10 @@ mod tests {
             Ok(json!({
                 "state": "degraded", "version": "0.1.0",
                 "reasons": ["there is no session with the broker: the broker refused the login"],
-                "mqtt": {"configured": true, "connected": false, "refused_requests": 2},
+                "mqtt": {
+                    "configured": true, "connected": false, "refused_requests": 2,
+                    "why": "the broker refused the login",
+                },
                 "outbox": {"events": 80, "bytes": 9, "assured": 1, "acked": 0, "dropped": 0, "cursor": 7},
                 "heartbeat": {"paused": false}, "jobs": {"running": 0, "waiting": 0},
             })),
@@ -217,7 +222,8 @@ mod tests {
                 "  2 command requests refused since its start",
             ]
         );
-        assert_eq!(health.problems().len(), 1);
+        assert_eq!(health.problems(false).len(), 1);
+        assert!(health.problems(true).is_empty());
     }
 
     #[test]
@@ -225,14 +231,14 @@ mod tests {
         let why = || Absence::NotRunning("agent.sock is not there".to_owned());
         let absent = |needed| health(Err(why()), needed);
         assert!(absent(true).lines()[0].contains("no alert and no message leaves the box"));
-        assert_eq!(absent(true).problems().len(), 1);
-        assert!(absent(false).problems().is_empty());
+        assert_eq!(absent(true).problems(true).len(), 1);
+        assert!(absent(false).problems(false).is_empty());
     }
 
     #[test]
     fn silent_agent_is_a_problem_and_not_called_absent() {
         let silent = health(Err(Absence::Silent("no answer".to_owned())), false);
         assert_eq!(silent.lines(), ["agent: no answer"]);
-        assert_eq!(silent.problems().len(), 1);
+        assert_eq!(silent.problems(true).len(), 1);
     }
 }

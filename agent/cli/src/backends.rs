@@ -132,7 +132,8 @@ fn describe_measured(model: &MeasuredModel) -> String {
         .collect();
     let (name, fastest) = (&model.model, &model.fastest);
     format!(
-        "{name}: {fastest} is the fastest of rten and ONNX Runtime here ({})",
+        "{name}: {fastest} was the fastest when the runtime measured it ({}); other work makes \
+         these times longer",
         times.join(", ")
     )
 }

@@ -19,7 +19,6 @@ use std::path::Path;
 pub(super) use finding::Finding;
 use finding::Level;
 use watchkeeper_agent::connectors::secrets::credentials_folder;
-use watchkeeper_agent::status::NO_SESSION;
 use watchkeeper_assistant::notes::{EmbedderChoice, choose_embedder};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
@@ -54,9 +53,7 @@ pub(super) fn run(
     findings.extend(health.filter(|finding| !known.contains(&finding.what)));
     let broker = config.mqtt.as_ref().map(broker);
     let is_away = broker.as_ref().is_some_and(|it| it.level == Level::Problem);
-    // A broker that is away is one problem, although the agent reports it too.
-    let is_repeated = |it: &Finding| is_away && it.what.contains(NO_SESSION);
-    findings.extend(agent(config).into_iter().filter(|it| !is_repeated(it)));
+    findings.extend(agent(config, is_away));
     findings.push(state::space(&config.state_dir));
     findings.extend(sinks(config));
     findings.extend(broker);
@@ -106,7 +103,7 @@ fn configuration(errors: &[ConfigError]) -> Vec<Finding> {
     if errors.is_empty() {
         return vec![Finding::ok("configuration: valid")];
     }
-    const CHECK: &str = "edit the file, then run: watchkeeper config check";
+    const CHECK: &str = "correct it, then run: watchkeeper config check";
     let finding = |error: &ConfigError| {
         let mut what = error.clone();
         let remedy = what.remedy.take().unwrap_or_else(|| CHECK.to_owned());
@@ -189,8 +186,9 @@ fn broker(mqtt: &MqttConfig) -> Finding {
     }
 }
 
-/// Asks the agent for its problems: broker, channels, outbox, language model.
-fn agent(config: &Config) -> Vec<Finding> {
+/// Asks the agent for its problems: channels, outbox, language model, and the broker unless that is
+/// away, because this is one problem although the agent reports it too.
+fn agent(config: &Config, is_broker_away: bool) -> Vec<Finding> {
     let health = match event_loop::new() {
         Ok(runtime) => runtime.block_on(AgentHealth::ask(config)),
         Err(failure) => {
@@ -198,9 +196,12 @@ fn agent(config: &Config) -> Vec<Finding> {
             return vec![Finding::problem(what, "run the command again")];
         }
     };
-    let problems = health.problems();
+    let problems = health.problems(is_broker_away);
     if problems.is_empty() && health.answers() {
-        return vec![Finding::ok("agent: running, without a problem")];
+        return vec![Finding::ok(match is_broker_away {
+            true => "agent: running, without another problem",
+            false => "agent: running, without a problem",
+        })];
     }
     let finding = |(what, remedy): (String, Option<String>)| {
         // A reason of the agent names its remedy itself.

@@ -7,11 +7,14 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_models::digest;
-use watchkeeper_models::onnx::quantize;
+use watchkeeper_models::onnx::quantize::{self, Origin};
+use watchkeeper_models::{KnownFiles, digest};
 
 /// Extension of calibrated networks.
 const CALIBRATED: &str = "int8.onnx";
+
+/// Origins of files, so that a network is not read in full at each call.
+static ORIGINS: KnownFiles<Option<Origin>> = KnownFiles::empty();
 
 /// The precision in which networks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -68,8 +71,9 @@ fn calibrated(path: &Path, backend: &str) -> Result<PathBuf, String> {
     let file = calibrated_file(path);
     let shown = file.display();
     let remedy = "run watchkeeper models calibrate";
-    let bytes = std::fs::read(&file).map_err(|e| format!("{shown}: {e}; {remedy}"))?;
-    let origin = quantize::origin(bytes.into());
+    let read = |file: &Path| Ok(quantize::origin(std::fs::read(file)?.into()));
+    let origin = ORIGINS.get_or_compute(&file, read);
+    let origin = origin.map_err(|e| format!("{shown}: {e}; {remedy}"))?;
     let origin = origin.ok_or_else(|| format!("{shown} is no calibrated network; {remedy}"))?;
     let sum = digest::of_unchanged_file(path).map_err(|e| e.to_string())?;
     if origin.sha256 != sum.to_string() {

@@ -323,3 +323,123 @@ proptest! {
         }
     }
 }
+
+/// Points of the curves of [`afternoon_curves`]: of the air, and the chip without and with the
+/// policy, in degrees Celsius, and the load level. Each has a point every two minutes.
+type Curves = [Vec<f64>; 4];
+
+/// Minutes from one point of a curve to the next.
+const POINT_MIN: u32 = 2;
+
+/// Simulates five hours of four cameras in a cabinet, with the detector on each frame.
+fn afternoon_curves() -> Curves {
+    let camera = |priority| SimulatedPipeline {
+        priority,
+        usual_fps: 10.0,
+        look_j: 0.3,
+        decode_w: 0.4,
+    };
+    let priorities = [
+        Priority::High,
+        Priority::Normal,
+        Priority::Normal,
+        Priority::Low,
+    ];
+    let mut cooled = SimulatedBox {
+        pipelines: priorities.map(camera).into(),
+        idle_w: 5.0,
+        clips_w: 1.4,
+        sink_k_per_w: 2.2,
+        chip_k_per_w: 0.3,
+        time_constant: Duration::from_secs(240),
+        sink: Celsius(60.0),
+    };
+    let (mut alone, mut policy) = (cooled.clone(), HeatPolicy::default());
+    let (mut reading, mut curves) = (reading(Duration::ZERO, 0.0), Curves::default());
+    let length = Duration::from_secs(5 * 3600);
+    while reading.at <= length {
+        let sun = reading.at.div_duration_f64(length) * std::f64::consts::PI;
+        let ambient = Celsius(28.0 + 26.0 * sun.sin());
+        let [full, shed] = [Level::NONE, policy.level()].map(|level| cooled.power(level, 1.0));
+        alone.advance(SAMPLE_INTERVAL, full, ambient);
+        cooled.advance(SAMPLE_INTERVAL, shed, ambient);
+        let chip = cooled.chip(shed);
+        if reading
+            .at
+            .as_secs()
+            .is_multiple_of(u64::from(POINT_MIN) * 60)
+        {
+            let level = f64::from(policy.level().number());
+            let point = [ambient.0, alone.chip(full).0, chip.0, level];
+            for (curve, value) in curves.iter_mut().zip(point) {
+                curve.push(value);
+            }
+        }
+        reading.temperatures[0]
+            .sensed
+            .update(Some(chip), reading.at);
+        policy.handle(reading.at, &reading);
+        reading.at += SAMPLE_INTERVAL;
+    }
+    curves
+}
+
+/// Draws the curves of an afternoon as an SVG: temperatures above, the load level below.
+fn draw_afternoon(curves: &Curves) -> String {
+    let of_celsius = |celsius: f64| 270.0 - (celsius - 20.0) * 2.6;
+    let of_level = |level: f64| 390.0 - level * 14.0;
+    let lines = ["#2b83ba", "#d7191c", "#1a9641", "#555"]
+        .into_iter()
+        .enumerate();
+    let lines = lines.zip(curves).map(|((nth, colour), curve)| {
+        let points = (0_u32..).zip(curve).map(|(n, value)| {
+            let y = if nth == 3 {
+                of_level(*value)
+            } else {
+                of_celsius(*value)
+            };
+            format!("{:.0},{y:.0}", 50.0 + f64::from(n * POINT_MIN) * 1.9)
+        });
+        let points = points.collect::<Vec<_>>().join(" ");
+        format!("<polyline fill=\"none\" stroke=\"{colour}\" points=\"{points}\"/>\n")
+    });
+    let celsius = [20.0, 40.0, 60.0, 80.0, LIMIT.0].map(|n| (of_celsius(n), format!("{n} °C")));
+    let levels = [0.0, 3.0, 6.0].map(|n| (of_level(n), format!("level {n}")));
+    let scale = celsius.iter().chain(&levels).map(|(y, name)| {
+        format!(
+            "<path d=\"M50 {y:.0}H620\" stroke=\"#ddd\"/><text x=\"2\" y=\"{y:.0}\">{name}</text>\n"
+        )
+    });
+    let hours = (0_u32..=5).map(|hour| {
+        let x = 30 + hour * 114;
+        format!("<text x=\"{x}\" y=\"412\">{} min</text>\n", hour * 60)
+    });
+    let lines: String = scale.chain(hours).chain(lines).collect();
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 660 430\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"660\" height=\"430\" \
+         fill=\"#fff\"/>\n{lines}</svg>\n"
+    )
+}
+
+/// `UPDATE_DOCS=1` writes the plot of docs/design/0048-load-shedding.md. Its bytes are not
+/// compared, because the sine of two machines may differ.
+#[test]
+fn hot_afternoon_needs_the_policy_and_is_drawn() {
+    let curves = afternoon_curves();
+    let [_, alone, cooled, levels] = curves
+        .each_ref()
+        .map(|curve| curve.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    assert!(
+        alone > LIMIT.0 && cooled <= LIMIT.0 - RESERVE_K,
+        "{alone}, {cooled}"
+    );
+    assert!(levels > 0.0);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../docs/design/hot-afternoon.svg"
+        );
+        std::fs::write(file, draw_afternoon(&curves)).expect("written");
+    }
+}

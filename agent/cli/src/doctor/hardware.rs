@@ -39,6 +39,9 @@ pub(super) fn board(root: &Path) -> Vec<Finding> {
         Some((zone, value)) => {
             findings.push(Finding::ok(format!("temperature: {value} ({})", zone.name)));
         }
+        None if identity.is_virtual => {
+            findings.push(Finding::ok("temperature: a virtual machine has no sensors"));
+        }
         None => findings.push(Finding::unknown(
             "temperature: the board has no sensor that can be read",
         )),

@@ -23,9 +23,7 @@ use watchkeeper_llm::policy::BreakerOpen;
 use crate::api::app::{App, Shared};
 use crate::api::conversations::ConversationDeps;
 use crate::jobs::JobsHealth;
-use crate::status::{
-    AgentStatus, ChannelStatus, MqttStatus, NO_SESSION, OutboxStatus, StatusRequest,
-};
+use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus, StatusRequest};
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -222,12 +220,8 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         Ok(health) => (Some(health.version), None),
         Err(error) => (None, Some(error.in_full())),
     };
-    let mut reasons: Vec<String> = why.into_iter().chain(status.problems).collect();
-    let mqtt = &status.mqtt;
-    if mqtt.configured && !mqtt.connected {
-        let why = mqtt.why.as_deref().unwrap_or("connecting");
-        reasons.push(format!("{NO_SESSION}: {why}"));
-    }
+    let reasons = why.into_iter().chain(status.problems);
+    let reasons: Vec<String> = reasons.chain(status.mqtt.problem()).collect();
     Ok(Json(AgentHealth {
         state: match reasons.is_empty() {
             true => HealthState::Up,

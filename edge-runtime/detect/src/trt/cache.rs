@@ -6,8 +6,7 @@
 //! - `<key>.refused` holds the sentence with which a build failed because of the file, so that a
 //!   start does not repeat minutes of work. Deleting it has the engine built again. So does
 //!   `<key>.crashed`, for [`CRASH_KEPT`].
-//! - At most [`MAX_FILES`] engines and as many refusals are kept; the oldest are deleted. So are
-//!   files that an ended process left half-written, after [`MAX_WRITING`].
+//! - At most [`MAX_FILES`] engines and as many refusals are kept; the oldest are deleted.
 
 use std::fs;
 use std::io;
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use watchkeeper_models::Sha256Sum;
-use watchkeeper_models::replace::replace;
+use watchkeeper_models::replace::{replace, replace_bounded};
 
 use super::probe::TrtFacts;
 use crate::precision::Precision;
@@ -24,10 +23,7 @@ use crate::precision::Precision;
 /// bounded.
 const MAX_FILES: usize = 32;
 
-/// Longest time of writing a file.
-const MAX_WRITING: Duration = Duration::from_secs(60 * 60);
-
-/// How long a crash is kept. The driver may be its cause, which is not part of the key.
+/// How long a crash is kept. A lack of memory may be its cause, which is not part of the key.
 const CRASH_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Begins a file; the number of its format.
@@ -60,10 +56,11 @@ impl Subject<'_> {
             version,
             device,
             capability,
+            driver,
             memory: _,
         } = self.facts;
         let text = format!(
-            "{version}\n{device}\n{capability}\n{TYPES}\n{}\n{}\n{}\n{}\n",
+            "{version}\n{device}\n{capability}\n{driver}\n{TYPES}\n{}\n{}\n{}\n{}\n",
             self.precision.name(),
             self.network,
             self.inputs,
@@ -138,11 +135,7 @@ impl EngineCache {
     /// Writes a file, durable on return, and removes what it replaces.
     fn keep(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        replace(path, parts)?;
-        if let Err(error) = self.remove_old_but(path) {
-            tracing::warn!(folder = %self.folder.display(), %error, "old engines can't be deleted");
-        }
-        Ok(())
+        replace_bounded(path, parts, MAX_FILES)
     }
 
     /// Deletes an engine that can't be used.
@@ -187,38 +180,6 @@ impl EngineCache {
         fs::create_dir_all(&self.folder)?;
         replace(&self.folder.join("timing.cache"), &[bytes])
     }
-
-    /// Removes the oldest files with the ending of `written` beyond [`MAX_FILES`], and half-written
-    /// files.
-    fn remove_old_but(&self, written: &Path) -> io::Result<()> {
-        let now = SystemTime::now();
-        let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            let modified = fs::metadata(&path).and_then(|file| file.modified());
-            let modified = modified.unwrap_or(SystemTime::UNIX_EPOCH);
-            let kind = path.extension().unwrap_or_default();
-            if path != written && Some(kind) == written.extension() {
-                kept.push((modified, path));
-            } else if kind == "tmp" && now.duration_since(modified).is_ok_and(|t| t > MAX_WRITING) {
-                fs::remove_file(&path).ok();
-            }
-        }
-        kept.sort();
-        let surplus = kept.len().saturating_sub(MAX_FILES - 1);
-        let surplus = kept.iter().take(surplus).map(|(_, path)| path.as_path());
-        remove_all(surplus)
-    }
-}
-
-/// Removes all files that can be removed, and returns the first error. Another process may remove
-/// any of them.
-fn remove_all<'a>(paths: impl Iterator<Item = &'a Path>) -> io::Result<()> {
-    let removed = paths.map(|path| match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    });
-    removed.fold(Ok(()), io::Result::and)
 }
 
 /// Keeps the engines of the folder `from` in the folder `to`; a missing one has none.
@@ -260,6 +221,7 @@ mod tests {
             version: "10.3.0".to_owned(),
             device: "Orin".to_owned(),
             capability: "8.7".to_owned(),
+            driver: "540.4.0".to_owned(),
             memory: 8 << 30,
         }
     }
@@ -280,6 +242,8 @@ mod tests {
         let here = facts();
         let same = key(&here, b"net", "1x3", 3);
         let (mut version, mut device, mut capability) = (facts(), facts(), facts());
+        let mut driver = facts();
+        driver.driver = "540.5.0".to_owned();
         version.version = "10.16.2".to_owned();
         device.device = "Orin Nano".to_owned();
         capability.capability = "8.9".to_owned();
@@ -287,6 +251,7 @@ mod tests {
             key(&version, b"net", "1x3", 3),
             key(&device, b"net", "1x3", 3),
             key(&capability, b"net", "1x3", 3),
+            key(&driver, b"net", "1x3", 3),
             key(&here, b"other", "1x3", 3),
             key(&here, b"net", "1x4", 3),
             key(&here, b"net", "1x3", 4),
@@ -345,8 +310,6 @@ mod tests {
         cache.write("new", b"engine").expect("written");
         assert_eq!(cache.read("new"), Some(b"engine".to_vec()));
         assert!(stuck.exists() && !second.exists());
-        let gone = folder.path().join("gone");
-        remove_all([gone.as_path()].into_iter()).expect("nothing to do");
     }
 
     #[test]
@@ -376,7 +339,7 @@ mod tests {
             fs::write(path, "half").expect("written");
         }
         let file = File::options().write(true).open(&old).expect("opened");
-        file.set_modified(SystemTime::now() - 2 * MAX_WRITING)
+        file.set_modified(SystemTime::now() - CRASH_KEPT)
             .expect("its time");
         for n in 0..MAX_FILES + 3 {
             cache.refuse(&n.to_string(), Kept::Always, "no such operator");

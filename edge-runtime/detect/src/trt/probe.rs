@@ -27,6 +27,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// From a hang or crash of the driver to the next question.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
+/// File in which NVIDIA's kernel module names its version.
+const DRIVER_FILE: &str = "/proc/driver/nvidia/version";
+
 /// Properties of the box that an engine depends on, besides its network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrtFacts {
@@ -36,6 +39,8 @@ pub struct TrtFacts {
     pub device: String,
     /// Compute capability, such as `8.7`.
     pub capability: String,
+    /// First line of [`DRIVER_FILE`]; empty without that file.
+    pub driver: String,
     /// Device memory in bytes; that of the box, where the device has none of its own.
     pub memory: u64,
 }
@@ -68,10 +73,12 @@ fn ask(library: &Path) -> Result<TrtFacts, String> {
     let shim = Shim::open(library, |_| {}).map_err(said)?;
     let device = Cuda::open().and_then(Cuda::device).map_err(said)?;
     let (major, minor) = device.capability;
+    let driver = std::fs::read_to_string(DRIVER_FILE).unwrap_or_default();
     Ok(TrtFacts {
         version: shim.version().to_string(),
         device: device.name,
         capability: format!("{major}.{minor}"),
+        driver: driver.lines().next().unwrap_or_default().to_owned(),
         memory: device.total_bytes,
     })
 }
@@ -219,8 +226,10 @@ mod tests {
             let why = child(script).expect_err(script);
             assert!(why.contains(said) && !why.contains('\n'), "{why}");
         }
-        let facts =
-            r#"{"facts":{"version":"10.3.0","device":"Orin","capability":"8.7","memory":1}}"#;
+        let facts = serde_json::json!({"facts": {
+            "version": "10.3.0", "device": "Orin", "capability": "8.7", "driver": "540.4.0",
+            "memory": 1,
+        }});
         let facts = child(&format!("echo '{facts}'; echo cuda says bye")).expect("facts");
         assert_eq!(facts.device, "Orin");
     }

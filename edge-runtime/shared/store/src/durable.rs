@@ -58,6 +58,15 @@ fn replace_with(
     sync_folder(folder)
 }
 
+/// Returns how many bytes this user may still write to the disk with `path`.
+///
+/// # Errors
+/// When the file system does not answer.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
 /// Returns whether `error` means that the disk is full or read-only.
 pub fn is_disk_refusal(error: &io::Error) -> bool {
     matches!(

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
-use crate::durable::sync_folder;
+use crate::durable::{free_bytes, sync_folder};
 use crate::error::StoreError;
 use crate::format;
 use crate::guard::{self, StoreFault, fault_to_error};
@@ -175,9 +175,7 @@ fn not_writable(root: &Path, source: io::Error) -> StoreError {
 
 /// Refuses when fewer than `needed` bytes are free for this process.
 pub(crate) fn check_free(path: &Path, needed: u64) -> Result<(), StoreError> {
-    let stat = rustix::fs::statvfs(path)
-        .map_err(|e| StoreError::from_io(path, "ask for free space", e.into()))?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let free = free_bytes(path).map_err(|e| StoreError::from_io(path, "ask for free space", e))?;
     if free < needed {
         return Err(StoreError::Full {
             path: path.to_owned(),

@@ -4,6 +4,7 @@
 //! - At most as many files as the owner says are kept; those written or used longest ago make room.
 //! - Not here: what a key stands for, and what the loss of a result means.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -13,11 +14,14 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_models::Sha256Sum;
-use watchkeeper_store::durable;
+use watchkeeper_models::replace::{files_by_age, replace_bounded};
 use watchkeeper_store::private_folder::make_private;
 
 /// Largest file that is read; written ones are smaller.
 const MAX_FILE_BYTES: u64 = 16 << 10;
+
+/// Extension of results.
+const EXTENSION: &str = "json";
 
 /// Names a result; the name of its file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +58,7 @@ impl KeptFiles {
     }
 
     pub(super) fn path(&self, key: &Key) -> PathBuf {
-        self.folder.join(format!("{key}.json"))
+        self.folder.join(format!("{key}.{EXTENSION}"))
     }
 
     /// Reads a result.
@@ -67,7 +71,8 @@ impl KeptFiles {
 
     /// Reads all results, except those that can't be read; the newest first.
     pub(super) fn read_all<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> {
-        let results = self.files().unwrap_or_default().into_iter().rev();
+        let results = files_by_age(&self.folder, OsStr::new(EXTENSION));
+        let results = results.unwrap_or_default().into_iter().rev();
         results.filter_map(|(_, path)| read(&path).ok())
     }
 
@@ -87,41 +92,7 @@ impl KeptFiles {
     pub(super) fn write<T: Serialize>(&self, key: &Key, result: &T) -> io::Result<()> {
         let bytes = serde_json::to_vec(result).map_err(io::Error::other)?;
         make_private(&self.folder)?;
-        let path = self.path(key);
-        durable::replace(&path, &bytes)?;
-        if let Err(error) = self.remove_oldest_but(&path) {
-            tracing::warn!(folder = %self.folder.display(), %error, "old results can't be deleted");
-        }
-        Ok(())
-    }
-
-    /// Removes the oldest results until the others fit the bound beside `written`.
-    fn remove_oldest_but(&self, written: &Path) -> io::Result<()> {
-        let mut files = self.files()?;
-        files.retain(|(_, path)| path != written);
-        let surplus = files.len().saturating_sub(self.max_files.saturating_sub(1));
-        let removed = files.iter().take(surplus).map(|(_, path)| {
-            match fs::remove_file(path) {
-                // Another process made room too.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed,
-            }
-        });
-        // One that stays keeps no other.
-        removed.fold(Ok(()), io::Result::and)
-    }
-
-    /// The results with their times, the oldest first.
-    fn files(&self) -> io::Result<Vec<(SystemTime, PathBuf)>> {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            if is_result(&entry) {
-                files.push(dated(entry));
-            }
-        }
-        files.sort();
-        Ok(files)
+        replace_bounded(&self.path(key), &[&bytes], self.max_files)
     }
 }
 
@@ -130,19 +101,6 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(serde_json::from_slice(&fs::read(path)?)?)
-}
-
-/// When a file was last written or used, and its path.
-fn dated(file: fs::DirEntry) -> (SystemTime, PathBuf) {
-    let modified = file.metadata().and_then(|file| file.modified());
-    (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path())
-}
-
-/// Whether a file has the name of a result. An interrupted write leaves another one.
-fn is_result(file: &fs::DirEntry) -> bool {
-    let name = file.file_name();
-    let key = name.to_str().and_then(|name| name.strip_suffix(".json"));
-    key.is_some_and(|key| key.len() == Key::LEN && key.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 #[cfg(test)]
