@@ -186,8 +186,8 @@ fn broker(mqtt: &MqttConfig) -> Finding {
     }
 }
 
-/// Asks the agent for its problems: channels, outbox, language model, and the broker unless that is
-/// away, because this is one problem although the agent reports it too.
+/// Asks the agent for its problems: broker, channels, outbox, language model. That of a broker that
+/// is away is left out, because doctor has a finding for it.
 fn agent(config: &Config, is_broker_away: bool) -> Vec<Finding> {
     let health = match event_loop::new() {
         Ok(runtime) => runtime.block_on(AgentHealth::ask(config)),
