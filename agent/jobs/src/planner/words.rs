@@ -42,9 +42,9 @@ const FILLERS: &str = "\
     all|among|and|any|anything|are|arrange|as|assemble|at|be|been|bring|build|captured|choose\
     |collate|collect|compile|copy|create|deliver|did|divide|divided|do|each|entire|everything\
     |export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have|in|into|is|keep\
-    |keeping|made|make|must|needed|of|only|order|ordered|organise|organize|pick|prepare|produce|provide\
-    |put|rank|ranked|rest|return|save|saw|seen|select|show|simply|so|sort|sorted|split|take|taken|that\
-    |them|there|to|together|took|was|were|what|whatever|where|which|whole|with";
+    |keeping|made|make|must|needed|of|only|order|ordered|organise|organize|pick|prepare|produce\
+    |provide|put|rank|ranked|rest|return|save|saw|seen|select|show|simply|so|sort|sorted|split\
+    |take|taken|that|them|there|to|took|was|were|what|whatever|where|which|whole|with";
 
 /// Phrases with their meanings, separated by `|` or on lines of their own: `PHRASE=MEANING`, or a
 /// phrase that means itself. A line with `#` is a comment.
