@@ -12,6 +12,7 @@ mod chain;
 mod condition_set;
 mod conditions;
 mod counts;
+mod denials;
 mod groupings;
 mod hours;
 mod job_request;
@@ -226,6 +227,13 @@ fn clean(chain: &mut Chain, request: &Request) {
     }
     for shown in &conditions.shown {
         find(chain, shown);
+    }
+    let codes = conditions.of_codes();
+    if !codes.is_empty() {
+        let name = chain.add_on_pictures("texts", READ_CODES, json!({}), "the texts of codes");
+        chain.pictures = format!("${{{name}.all}}");
+        let params = json!({"where": codes});
+        chain.add_on_pictures("coded", "filter", params, "those with the wanted code");
     }
     // Last: the picture that is kept of a burst must meet all conditions.
     if conditions.without_duplicates == Some(true) {

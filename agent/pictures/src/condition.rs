@@ -6,6 +6,7 @@
 //! - `place` takes a distance too: `place is within 20 km of 52.52 13.4`.
 //! - `folder` is a folder that the file is below; the words of its name count.
 //! - `name` is a pattern of the file's name: `name is IMG_*`; `day` one of any year: `5 October`.
+//! - `code` is the whole text of one of the codes that were read.
 //! - Hours are numbers or times of a clock: `hour is 9:30-17`.
 //! - `not` negates a comparison: `hour not >= 19`.
 //! - A picture whose value is not known meets negations and `is unknown` only.
@@ -31,7 +32,7 @@ enum Field {
     Time(fn(&Picture) -> Option<DateTime>),
 }
 
-const FIELDS: [(&str, Field); 27] = [
+const FIELDS: [(&str, Field); 28] = [
     ("camera", Field::Text(|picture| picture.camera.clone())),
     ("class", Field::Text(|picture| picture.class.clone())),
     ("zone", Field::Text(|picture| picture.zone.clone())),
@@ -65,6 +66,10 @@ const FIELDS: [(&str, Field); 27] = [
     (
         "objects",
         Field::Number(|picture| Some(picture.objects.as_ref()?.len() as f64)),
+    ),
+    (
+        "code",
+        Field::Text(|picture| Some(picture.codes.as_ref()?.join("\n"))),
     ),
     (
         "codes",
@@ -268,6 +273,7 @@ impl Condition {
                 folders.any(|one| words(&one.to_string_lossy()) == wanted)
             }
             "name" => fits_pattern(text, value),
+            "code" => value.lines().any(|code| code == text),
             _ => value.eq_ignore_ascii_case(text),
         };
         value.is_some_and(|value| texts.iter().any(|text| fits(value, text))) == *is

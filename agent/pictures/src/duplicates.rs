@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 use watchkeeper_vision::imaging::near_duplicate::{ALIKE, SIMILAR, Views};
 
 use crate::difference_hash::DifferenceHash;
@@ -42,8 +43,34 @@ struct Set<'l> {
     taken: Option<Timestamp>,
     /// Camera of its first picture that has one.
     camera: Option<&'l str>,
-    /// Views of its first picture.
+    /// Views of its first picture; `None` until they are needed.
     views: Option<Views>,
+}
+
+impl Set<'_> {
+    /// Returns whether a picture may be one of the set. The cheapest question comes first: most
+    /// pairs of many pictures end here.
+    fn may_hold(&self, look: &Look, looks: &[Look], within_s: f64) -> bool {
+        let camera = look.camera.as_deref();
+        let is_near = self.hash.distance(look.measured.hash) <= MAX_DISTANCE
+            && near_in_time(self.taken, look.taken, within_s)
+            && self
+                .camera
+                .is_none_or(|own| camera.is_none_or(|other| own == other));
+        let first = looks.get(self.first).filter(|_| is_near);
+        first.is_some_and(|first| first.measured.sketch.similarity(&look.measured.sketch) >= ALIKE)
+    }
+
+    /// Returns whether a picture is near the first or the last one of the set, by its views.
+    fn holds(&mut self, views: &Views, looks: &[Look]) -> bool {
+        let is_same = |own: &Views| own.similarity(views) >= SIMILAR;
+        let views_of = |place: usize| Some(looks.get(place)?.measured.thumbnail.views());
+        if self.views.is_none() {
+            self.views = views_of(self.first);
+        }
+        self.views.as_ref().is_some_and(is_same)
+            || self.last != self.first && views_of(self.last).as_ref().is_some_and(is_same)
+    }
 }
 
 /// Finds the set of each picture: the place of the set's first picture, in the order of time. A
@@ -68,24 +95,13 @@ pub fn sets<E>(
             continue;
         };
         let camera = look.camera.as_deref();
-        let views = look.measured.thumbnail.views();
-        let matching = sets.iter_mut().rev().find_map(|set| {
-            // The cheapest question first: most pairs of many pictures end here.
-            let is_near = set.hash.distance(look.measured.hash) <= MAX_DISTANCE
-                && near_in_time(set.taken, look.taken, within_s)
-                && set
-                    .camera
-                    .is_none_or(|own| camera.is_none_or(|other| own == other));
-            let first = looks.get(set.first).filter(|_| is_near)?;
-            let likeness = first.measured.sketch.similarity(&look.measured.sketch);
-            let made = || first.measured.thumbnail.views();
-            let last = looks.get(set.last).filter(|_| set.last != set.first);
-            let same = likeness >= ALIKE
-                && (set.views.get_or_insert_with(made).similarity(&views) >= SIMILAR
-                    || last.is_some_and(|last| {
-                        last.measured.thumbnail.views().similarity(&views) >= SIMILAR
-                    }));
-            same.then_some(set)
+        let may_hold = |set: &&mut Set<'_>| set.may_hold(look, looks, within_s);
+        let candidates: Vec<&mut Set<'_>> = sets.iter_mut().rev().filter(may_hold).collect();
+        let views = (!candidates.is_empty()).then(|| look.measured.thumbnail.views());
+        // On all cores: pictures of few scenes have many candidates each.
+        let matching = views.as_ref().and_then(|views| {
+            let candidates = candidates.into_par_iter();
+            candidates.find_map_first(|set| set.holds(views, looks).then_some(set))
         });
         match matching {
             Some(set) => {
@@ -103,7 +119,7 @@ pub fn sets<E>(
                     hash: look.measured.hash,
                     taken: look.taken,
                     camera,
-                    views: Some(views),
+                    views,
                 });
                 if let Some(old) = sets.len().checked_sub(MAX_VIEWS + 1) {
                     sets.iter_mut()

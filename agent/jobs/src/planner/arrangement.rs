@@ -6,7 +6,7 @@ use super::self_standing::SCORES;
 use super::unread_words::{TIDYING, Words};
 use super::words::{
     Choice, DUPLICATES, EACH, GROUPING_VERBS, LIKENESS, ORDERS, SEQUENCES, SORTING_VERBS, SORTINGS,
-    is_picture_noun, is_plural, is_single, number,
+    is_picture_noun, is_picture_word, is_plural, is_single, number,
 };
 use crate::cameras::KnownNames;
 
@@ -316,7 +316,7 @@ impl Words {
         };
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
-        let number_after = self.get(end).and_then(number);
+        let number_after = self.get(end).filter(|word| *word != "one").and_then(number);
         // "The photo with the highest resolution".
         let is_photo = |at: usize| self.get(at).filter(|word| is_picture_noun(word));
         let is_before = (0..place).filter_map(is_photo).any(is_single);
@@ -391,6 +391,10 @@ impl Words {
     fn puts_objects_first(&self, place: usize) -> bool {
         let before = place.checked_sub(1).and_then(|before| self.get(before));
         let is_object = before.is_some_and(|word| is_plural(word) && !is_picture_noun(word));
+        // "Blurred ones first": the condition is used up.
+        let is_end = self.get(place + 1).is_none() || self.has_comma(place);
+        let is_look = place > 0 && is_end && before.is_none_or(is_picture_word);
+        let is_object = is_object || is_look;
         let is_counted = self.get(place + 1).and_then(number).is_some();
         let is_of_each = self.stands(place + 1, &["of", "each"]);
         is_object && self.stands(place, &["first"]) && !is_counted && !is_of_each

@@ -51,10 +51,7 @@ impl Words {
     /// Uses up the models of EXIF of which pictures are wanted.
     pub(super) fn models(&mut self, known: &CameraNames) -> Vec<String> {
         let found = (0..self.len())
-            .filter(|at| {
-                let is_excepted = self.is_of_exception(*at) && !self.is_behind_denied_look(*at);
-                !self.is_negated(*at) && !is_excepted
-            })
+            .filter(|at| !self.is_denied(*at))
             .find_map(|at| {
                 let (_, end) = self.camera_model(at)?;
                 // "Canon or Nikon photos".

@@ -67,12 +67,17 @@ impl Conditions {
 
     /// Adds a fault to another one: "blurred or too dark photos" have one of the two.
     pub(super) fn join_fault(&mut self, test: &Test) -> bool {
-        let is_joined = test.is_fault() && self.tests.last().is_some_and(Test::is_fault);
+        let is_joined = self.has_fault_before(test);
         if is_joined {
             self.tests.push(test.clone());
             self.is_any = true;
         }
         is_joined
+    }
+
+    /// Returns whether a test and the last one are of faults.
+    pub(super) fn has_fault_before(&self, test: &Test) -> bool {
+        test.is_fault() && self.tests.last().is_some_and(Test::is_fault)
     }
 
     /// Adds hours to the last ones: "before 9 or after 18".
@@ -132,8 +137,15 @@ impl Conditions {
 
     /// Conditions of metadata, as `filter` takes them.
     pub(super) fn of_metadata(&self) -> Vec<String> {
-        let of_metadata = self.tests.iter().filter(|test| !is_score(test.field));
+        let is_read = |field: &str| !is_score(field) && field != "code";
+        let of_metadata = self.tests.iter().filter(|test| is_read(test.field));
         of_metadata.map(Test::text).collect()
+    }
+
+    /// Conditions of the texts of codes, as `filter` takes them.
+    pub(super) fn of_codes(&self) -> Vec<String> {
+        let of_codes = self.tests.iter().filter(|test| test.field == "code");
+        of_codes.map(Test::text).collect()
     }
 
     /// Conditions of scores, as `filter` takes them: those of which one is enough, and the others.

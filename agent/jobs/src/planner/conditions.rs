@@ -3,20 +3,18 @@
 //! - A condition is a field of a picture with a test, or a number of objects in it. Behind a word
 //!   such as "with" or "without" comes what a picture has or lacks. A time of the day, a weekday, a
 //!   shape, a size and a format stand for themselves. A time may be what a negation is about.
-//! - "And", "or" and "but" continue a condition. A negation reaches a bare noun behind "and" or
-//!   "or", and nothing else. "Or" between what pictures have is not understood.
+//! - "And" and "but" continue a wanted condition. "Or" between what pictures have is not
+//!   understood.
 //! - Two values of one field are joined or refused: no picture has both.
+//!
+//! Not here: what a negation reaches ([`Words::denied_too`]).
 
-use jiff::civil::DateTime;
 use watchkeeper_pictures::scores::SHARP;
 
 use super::condition_set::Conditions;
 use super::self_standing::{COMPARISONS, SCORES, Test};
 use super::unread_words::{TAKEN, Words};
-use super::words::{
-    BETWEEN, BLURRED, DUPLICATES, EXCEPTIONS, NEGATIONS, Range, Table, is_filler, is_picture_word,
-    is_plural,
-};
+use super::words::{BLURRED, DUPLICATES, NEGATIONS, Table, is_filler, is_picture_word, is_plural};
 use crate::cameras::KnownNames;
 
 /// Nouns of what a file may say of itself, and the field.
@@ -26,9 +24,6 @@ const METADATA: Table = Table(
      |known place=place|known location=place|date=time|date taken=time|time|timestamp=time\
      |camera name=camera|camera model=camera",
 );
-
-/// Most words of a listed condition and its joint.
-const MAX_LISTED: usize = 6;
 
 /// Verbs of what a picture has, behind "that" or "which".
 const HAVING: &str = "\
@@ -40,7 +35,7 @@ const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
 /// Meaning of the words after "with" and the like.
 #[derive(Clone, Copy)]
 pub(super) struct Sense {
-    is_wanted: bool,
+    pub(super) is_wanted: bool,
     is_removal: bool,
 }
 
@@ -87,7 +82,7 @@ impl Words {
             self.use_up(place, 2);
             return Some(end);
         }
-        let Some((mut sense, begin)) = self.opening(place) else {
+        let Some((sense, begin)) = self.opening(place) else {
             let shown = self.shown_noun(place, known);
             return match shown {
                 Some((shown, end)) => {
@@ -98,24 +93,19 @@ impl Words {
                 None => self.standing_alone(place, all),
             };
         };
-        let Some(mut end) = self.possession(begin, sense, known, all) else {
+        if self.is_after_choice(place) {
+            return None;
+        }
+        let Some(end) = self.possession(begin, sense, known, all) else {
             let (noun, end) = self.unknown_object(begin, known)?;
             self.use_up(place, end - place);
             all.unknown.get_or_insert(noun);
             return Some(end);
         };
-        while let Some((next_sense, next)) = self.continuation(end, sense, known) {
-            let Some(next) = self.possession(next, next_sense, known, all) else {
-                break;
-            };
-            (sense, end) = (next_sense, next);
-        }
-        let denies = !sense.is_wanted || self.is_in(place, EXCEPTIONS);
-        if !sense.is_wanted && self.names_others(end)
-            || denies && self.may_deny_more(place, end, known, all)
-        {
-            return None;
-        }
+        let mut end = match sense.is_wanted {
+            true => self.wanted_too(end, sense, known, all),
+            false => self.denied_too(place, begin, end, sense, known, all)?,
+        };
         if let Some((noun, at)) = self.unread_noun(end, sense, known) {
             self.use_up(at, 1);
             all.unknown.get_or_insert(noun);
@@ -125,105 +115,65 @@ impl Words {
             false => &["but", "also"],
         };
         let begin = self.with_lead(place, joints);
+        // "Drop the overexposed one".
+        let ends = self.get(end + 1).is_none() || self.has_comma(end);
+        end += usize::from(ends && self.stands(end, &["one"]));
         self.use_up(begin, end - begin);
         Some(end)
-    }
-
-    /// Returns whether "and those without GPS" stands behind a denied condition, and may be denied
-    /// too.
-    fn names_others(&self, end: usize) -> bool {
-        let behind = self.denied(end + 1);
-        behind > end + 1
-            && self.is_one(end, &["and", "or", "nor"])
-            && self.opening(behind).is_some()
-    }
-
-    /// Returns whether something stands behind a condition that a negation at `place` denies, and
-    /// may be a part of it. "Except last week's photos at night" may mean those that meet both.
-    /// "Without Monday mornings" does.
-    fn may_deny_more(
-        &self,
-        place: usize,
-        end: usize,
-        known: &KnownNames,
-        all: &Conditions,
-    ) -> bool {
-        let is_time = |test: &Test| ["hour", "time", "weekday", "month"].contains(&test.field);
-        let is_noun = |word: &str| is_picture_word(word) || word == "files";
-        let behind = end + usize::from(self.get(end).is_some_and(is_noun));
-        let test = self.test(behind).map(|(test, _)| test);
-        if !self.is_in(place, EXCEPTIONS) {
-            let denies_time = |last: &Test| !last.is_wanted && is_time(last);
-            let is_denied = all.tests.last().is_some_and(denies_time);
-            return is_denied && test.is_some_and(|test| is_time(&test));
-        }
-        let is_joined = self.is_one(behind, &["and", "or"]) && self.test(behind + 1).is_some();
-        let is_wanted = self
-            .opening(behind)
-            .is_some_and(|(sense, _)| sense.is_wanted);
-        test.is_some()
-            || is_joined
-            || is_wanted
-            || self.shown_noun(behind, known).is_some()
-            || !self.stands(behind, &["by"]) && self.denied_camera(behind, known).is_some()
     }
 
     /// Uses up a condition that stands for itself; returns the place after.
     fn standing_alone(&mut self, place: usize, all: &mut Conditions) -> Option<usize> {
         let (test, end) = self.test(place)?;
-        let is_behind_value = place > 1
-            && self.is_one(place - 1, &["and", "or"])
-            && self.get(place - 2).is_none_or(is_filler);
-        let is_either = is_behind_value && self.is_one(place - 1, &["or"]);
-        let is_joined = is_behind_value && all.join(&test)
-            || is_either && (all.join_fault(&test) || all.join_hours(&test));
+        let begin = self.with_lead(place, &["the"]);
+        let is_behind_value = begin > 1
+            && self.is_one(begin - 1, &["and", "or"])
+            && self.get(begin - 2).is_none_or(is_filler);
+        let is_either = is_behind_value && self.is_one(begin - 1, &["or"]);
+        // "The blurred ones and the dark ones" are of either kind. "Blurred and dark" may be both.
+        let is_faulty = is_behind_value && (is_either || begin < place) && all.join_fault(&test);
+        if is_behind_value && !is_faulty && all.has_fault_before(&test) {
+            return None;
+        }
+        let is_joined =
+            is_faulty || is_behind_value && all.join(&test) || is_either && all.join_hours(&test);
         // "Over 2 megapixels but under 8 megapixels".
         let is_bound = self.is_after(place, 1, &["but"]) && all.bounds_last(&test);
         if !is_joined {
             all.add(test)?;
         }
-        let begin = place - usize::from(is_joined || is_bound);
+        let begin = match is_joined {
+            true => begin - 1,
+            false => place - usize::from(is_bound),
+        };
         self.use_up(begin, end - begin);
         Some(end)
     }
 
-    /// The sense and place of what "and", "or", "but" or "nor" continues a condition with.
-    ///
-    /// A negation reaches a bare noun only: "without people and at night" is at night.
-    fn continuation(
+    /// Reads what "and" or "but" continues a wanted condition with: "with a dog and a cat". Returns
+    /// the place behind it.
+    fn wanted_too(
         &self,
-        place: usize,
+        mut end: usize,
         sense: Sense,
         known: &KnownNames,
-    ) -> Option<(Sense, usize)> {
-        // "Blurred photos and duplicates".
-        let place = place + usize::from(self.get(place).is_some_and(is_picture_word));
-        // "Without blurred ones, duplicates and dark ones".
-        let is_listed = !sense.is_wanted
-            && place > 0
-            && self.has_comma(place - 1)
-            && self.is_bare_noun(self.denied(place), known)
-            && (place + 1..place + MAX_LISTED).any(|at| self.is_one(at, &["and", "or"]));
-        if is_listed {
-            return Some((sense, place));
+        all: &mut Conditions,
+    ) -> usize {
+        loop {
+            // "Blurred photos and duplicates".
+            let joint = end + usize::from(self.get(end).is_some_and(is_picture_word));
+            let is_own = self.opening(joint + 1).is_none();
+            let is_joined = self.is_one(joint, &["and", "but"]) && is_own;
+            let next = is_joined.then(|| self.possession(joint + 1, sense, known, all));
+            let Some(next) = next.flatten() else {
+                return end;
+            };
+            end = next;
         }
-        if !self.is_one(place, &["and", "or", "but", "nor"]) {
-            return None;
-        }
-        let is_choice = self.is_one(place, &["or", "nor"]);
-        let opened = self.opening(place + 1);
-        let (next, at) = opened.unwrap_or((sense, place + 1));
-        let is_inherited = opened.is_some()
-            || sense.is_wanted
-            || !self.stands(place, &["but"])
-                && self.is_bare_noun(at, known)
-                && !self.is_bare_adjective(at);
-        let is_clear = !is_choice || opened.is_none() && !sense.is_wanted;
-        (is_inherited && is_clear).then_some((next, at))
     }
 
     /// Returns whether a noun of a condition stands at a place, without a number or a preposition.
-    fn is_bare_noun(&self, place: usize, known: &KnownNames) -> bool {
+    pub(super) fn is_bare_noun(&self, place: usize, known: &KnownNames) -> bool {
         let noun = self.noun(place);
         let is_known = self.is_one(noun, &DUPLICATES)
             || self.is_one(noun, &BLURRED)
@@ -231,13 +181,6 @@ impl Words {
         let shown = self.shown(place, true, known);
         let is_shown = shown.is_some_and(|(shown, _)| shown.is_any());
         is_known || is_shown || self.is_bare_value(noun) || self.property(noun).is_some()
-    }
-
-    /// Returns whether `blurred` stands at a place without a noun: "without GPS or blurred" may
-    /// mean that those are wanted.
-    fn is_bare_adjective(&self, place: usize) -> bool {
-        let noun = self.noun(place);
-        self.is_one(noun, &BLURRED) && !self.get(noun + 1).is_some_and(is_picture_word)
     }
 
     /// A noun right after a condition or its "and" that no rule reads there: "without people, dogs"
@@ -319,7 +262,7 @@ impl Words {
     }
 
     /// Reads a property that a picture has or lacks at a place; returns the place after it.
-    fn possession(
+    pub(super) fn possession(
         &self,
         place: usize,
         sense: Sense,
@@ -349,7 +292,17 @@ impl Words {
         }
         let opened = (place..=denied).find_map(|at| self.opening(at));
         if let Some((inner, begin)) = opened.filter(|_| !is_wanted) {
-            return self.denied_possession(begin, inner, known, all);
+            // "Except those with GPS".
+            let is_wanted = !inner.is_wanted;
+            let sense = Sense {
+                is_wanted,
+                is_removal: false,
+            };
+            return self.possession(begin, sense, known, all);
+        }
+        if let Some((test, end)) = self.code_text(noun) {
+            all.add(test.wanted(is_wanted))?;
+            return Some(end);
         }
         let object = denied + usize::from(!is_wanted && self.stands(denied, &["of"]));
         let found = self.shown(place, is_wanted, known);
@@ -368,79 +321,6 @@ impl Words {
         };
         all.add(test.wanted(is_wanted))?;
         Some(end)
-    }
-
-    /// Reads what denied pictures have or lack: `except those with GPS`, `leave out those without a
-    /// code`. "Except those with GPS and a dog" denies those with both, which no condition says.
-    fn denied_possession(
-        &self,
-        place: usize,
-        inner: Sense,
-        known: &KnownNames,
-        all: &mut Conditions,
-    ) -> Option<usize> {
-        let sense = Sense {
-            is_wanted: !inner.is_wanted,
-            is_removal: false,
-        };
-        let end = self.possession(place, sense, known, all)?;
-        let is_joint = self.is_one(end, &["and", "or", "nor", "but"]);
-        let is_listed = self.has_comma(end - 1);
-        let next = end + usize::from(is_joint);
-        let goes_on = (is_joint || is_listed)
-            && (self.opening(self.denied(next)).is_some()
-                || self.is_bare_noun(next, known)
-                || self.test(next).is_some()
-                || self.range_at(next).is_some());
-        // "Those with a code, a dog or a cat".
-        let last = end + if is_listed { MAX_LISTED } else { 1 };
-        let is_choice = (end..last).any(|at| self.stands(at, &["or"]));
-        let is_clear = !goes_on || inner.is_wanted && is_choice;
-        is_clear.then_some(end)
-    }
-
-    /// The place of what a negation denies: `except those at night`, `leave out anything blurred`.
-    pub(super) fn denied(&self, place: usize) -> usize {
-        let denied = (place..self.len()).find(|at| !self.is_in(*at, BETWEEN));
-        denied.unwrap_or(self.len())
-    }
-
-    /// `last week` or `in 2026` behind a negation, at its begin or behind `those taken`.
-    fn denied_time(&self, place: usize, taken: usize) -> Option<(Test, usize)> {
-        let found = self.range_at(place).or_else(|| self.range_at(taken));
-        let (Range { since, until }, end) = found?;
-        // "Not until Monday" begins on Monday.
-        let is_open = since.is_none() || until.is_none();
-        if is_open && self.is_after_one(place, "no|not") {
-            return None;
-        }
-        let (first, last) = (DateTime::constant(1, 1, 1, 0, 0, 0, 0), DateTime::MAX);
-        let until = until.unwrap_or(last).with().nanosecond(0).build().ok()?;
-        let span = format!("{} to {until}", since.unwrap_or(first));
-        Some((Test::is("time", &span), end))
-    }
-
-    /// `of the gate` or `taken with the Canon EOS R5` behind a negation.
-    fn denied_camera(&self, place: usize, known: &KnownNames) -> Option<(Test, usize)> {
-        let leads = ["of", "from", "by", "with", "on", "at"];
-        let is_lead = |at: &usize| self.is_one(*at, &leads) || self.is_one(*at, &TAKEN);
-        let begin = (place..self.len()).find(|at| !is_lead(at))?;
-        let (names, end) = self.cameras_at(begin, &known.cameras)?;
-        // "Of camera gate and of camera dock".
-        let joint = usize::from(self.is_one(end, &["and", "or", "nor"]));
-        let next = (end + joint..self.len()).find(|at| !is_lead(at));
-        let goes_on = next
-            .is_some_and(|at| at > end + joint && self.cameras_at(at, &known.cameras).is_some());
-        if goes_on && (joint > 0 || self.has_comma(end - 1)) {
-            return None;
-        }
-        let named = begin + usize::from(self.stands(begin, &["the"]));
-        let is_known = self.known_camera_at(named, &known.cameras).is_some();
-        let is_model = |(_, end): (String, usize)| {
-            self.lead_of_model(begin, end).is_some() || self.has_maker(begin, end)
-        };
-        let is_meant = is_known || self.camera_model(begin).is_none_or(is_model);
-        is_meant.then(|| (Test::is("camera", &names.join(" or ")), end))
     }
 }
 
@@ -526,7 +406,7 @@ mod tests {
             ),
             (
                 "not at night and on Sundays",
-                "hour is not 22-6, weekday is sunday",
+                "hour is not 22-6, hour is 22-6, weekday is sunday, left not",
             ),
             (
                 "without sharpness under 0.3 and contrast under 0.2",

@@ -215,10 +215,10 @@ impl Words {
                 continue;
             };
             let mut by = vec![first];
-            while let Some((next, is_nested, end)) = self.further_grouping(behind)
-                && !by.contains(&next)
-            {
+            while let Some((next, is_nested, end)) = self.further_grouping(behind) {
                 match is_nested {
+                    // "By camera and, within each camera, by day".
+                    _ if by.contains(&next) => {}
                     true => by.push(next),
                     false => add_grouping(&mut by, next),
                 }
@@ -268,8 +268,9 @@ impl Words {
     pub(super) fn read_a_as_per(&mut self) {
         for place in 1..self.len() {
             let before = self.get(place - 1);
-            let is_counted =
-                before.is_some_and(|word| is_picture_noun(word) || number(word).is_some());
+            let is_counted = before
+                .is_some_and(|word| is_picture_noun(word) || number(word).is_some())
+                || self.is_after_one(place, "album|folder|sheet");
             let unit = self.grouping_noun(place + 1);
             let is_rate = unit.is_some_and(|(by, end)| {
                 (by == "week" || OF_TIME.contains(&by)) && !self.stands(end, &["ago"])

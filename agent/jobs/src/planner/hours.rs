@@ -141,7 +141,10 @@ impl Words {
         let has_article = has_preposition && (self.stands(at, &["a"]) || is_weekend);
         at += usize::from(has_article);
         let mut days: Vec<&str> = Vec::new();
-        loop {
+        // "The last two Saturdays" and "the first Saturday in May" are some of them.
+        let is_counted = self.is_after_one(at, "first|second|third|fourth")
+            || self.is_after(at, 2, &["last"]) && number(self.get(at - 1)?).is_some();
+        while !is_counted {
             let word = self.get(at).unwrap_or_default().to_lowercase();
             let name = word.strip_suffix('s');
             let is_group = self.is_after(at, 1, &["by", "each", "per", "every"]);

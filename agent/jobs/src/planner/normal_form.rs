@@ -3,7 +3,6 @@
 //! - A phrase of a table is replaced by words of the rules; the longest phrase counts.
 //! - Where the rules read one order of words only, the order is changed: "duplicates out" becomes
 //!   "without duplicates".
-//! - A clause that gives a reason is used up here.
 //! - Any other word stays as it is typed.
 //!
 //! Not here: what the words mean ([`super::words`]), names of cameras, rules and zones.
@@ -73,7 +72,6 @@ pub(super) fn normal_form(text: &str) -> Vec<Token> {
     let mut words: Vec<Token> = split.collect();
     split_hyphens(&mut words);
     join_particles(&mut words);
-    drop_reason(&mut words);
     if words.iter().any(|(word, _)| is_folder(word)) {
         let begin = words
             .iter()
@@ -182,29 +180,6 @@ fn join_particles(words: &mut Vec<Token>) {
                 *has_comma |= comma;
             }
         }
-    }
-}
-
-/// Words of a reason, beside those of [`PURPOSES`]. No rule reads one of them.
-const REASON: &str = "\
-    a|an|asks|because|can|could|give|has|have|he|i|in|it|me|must|my|need|needs|our|print|publish\
-    |send|share|she|show|so|that|the|them|they|to|use|want|wants|we|you";
-
-/// Drops `because I need them for the website`, up to a comma or the end. Another word keeps all.
-fn drop_reason(words: &mut Vec<Token>) {
-    let begins = |at: &usize| {
-        is_in(words, *at, "because") || is_in(words, *at, "so") && is_in(words, at + 1, "that")
-    };
-    let Some(begin) = (0..words.len()).find(begins) else {
-        return;
-    };
-    let end = (begin..words.len()).find(|at| has_comma(words, *at));
-    let end = end.map_or(words.len(), |at| at + 1);
-    let is_reason = |at: usize| {
-        is_in(words, at, REASON) || is_in(words, at, "for") || is_in(words, at, PURPOSES)
-    };
-    if (begin..end).all(is_reason) {
-        replace(words, begin..end, "");
     }
 }
 

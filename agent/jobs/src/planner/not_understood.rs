@@ -102,7 +102,7 @@ impl NotUnderstood {
             _ if names.has_class(&names.class_of(noun)) || is_condition => {
                 format!("say \"with\" or \"without\" before {noun}")
             }
-            false => "start the runtime, or try again: it knows the classes".to_owned(),
+            false => format!("if {noun} is a class of objects, start the runtime: it knows them"),
             true if names.classes.is_empty() => {
                 "no detector is installed; `watchkeeper models pull ssd-mobilenet-v2`".to_owned()
             }

@@ -151,6 +151,17 @@ impl Words {
         joints.any(|joint| self.take(&[joint, "a", "contact", "sheet"]))
     }
 
+    /// The place of "the rest", unless it is what a removal leaves. "The 3 best, the rest on a
+    /// sheet" are two choices; "drop the blurred ones, the 3 best of the rest" is one.
+    fn rest_of_choice(&self) -> Option<usize> {
+        let rest = self.find(&["rest"])?;
+        let is_choice = |at| self.meaning(at, ORDERS).is_some();
+        let removes = |at| self.is_in(at, NEGATIONS) || self.is_in(at, "apart|separately");
+        let is_of = self.is_after(self.with_lead(rest, &["the"]), 1, &["of"]);
+        let is_left = (0..rest).any(removes) && (is_of || !(0..rest).any(is_choice));
+        (!is_left).then_some(rest)
+    }
+
     /// Known words that ask together for what no plan does. `The largest 3 files` are ordered by
     /// bytes. `An album of ./a and a contact sheet of the 3 best` are of other pictures each.
     pub(super) fn asks_for_more(&self) -> Vec<String> {
@@ -176,6 +187,7 @@ impl Words {
         let near = (0..self.len()).find(|at| self.is_in(*at, near));
         let near = near.filter(|_| self.find(&[IDENTICALS]).is_some());
         let asked = bytes.into_iter().chain(second).chain(near);
+        let asked = asked.chain(self.rest_of_choice());
         asked
             .filter_map(|at| self.get(at).map(str::to_owned))
             .collect()

@@ -183,8 +183,13 @@ pub(super) fn is_score(field: &str) -> bool {
     field == "highlights" || SCORES.contains(&field)
 }
 
-const SHAPES: Table =
-    Table("landscape|portrait|horizontal=landscape|vertical=portrait|upright=portrait|square");
+/// Fewest digits of a code that is not in quotation marks: "code 4 of each" is a number.
+const MIN_CODE: usize = 6;
+
+const SHAPES: Table = Table(
+    "landscape|portrait|horizontal=landscape|vertical=portrait|upright=portrait|tall=portrait\
+     |square",
+);
 
 /// Formats that the tools read.
 pub(super) const FORMATS: Table = Table("jpeg|jpg=jpeg|jpegs=jpeg|jpgs=jpeg|png|pngs=png|webp");
@@ -215,6 +220,7 @@ impl Words {
             Self::shape,
             Self::format,
             Self::zone_or_class,
+            Self::code_text,
             Self::size,
             Self::score,
             Self::focus,
@@ -252,6 +258,16 @@ impl Words {
         let test = Test::is("place", &words?.join(" ").to_lowercase());
         let is_read = Condition::from_str(&test.text()).is_ok();
         is_read.then_some((test, place + 6))
+    }
+
+    /// `code "A-17"` or `the label 9780441014989`: the text of a code.
+    pub(super) fn code_text(&self, place: usize) -> Option<Found> {
+        let at = place + usize::from(self.is_in(place, "a|the"));
+        let text = self.get(at + 1).filter(|_| self.has_folder)?;
+        let is_number = text.len() >= MIN_CODE && text.bytes().all(|b| b.is_ascii_digit());
+        let is_text = is_number || text.starts_with('"');
+        let is_meant = is_text && self.is_in(at, "barcode|code|label");
+        is_meant.then(|| (Test::is("code", text.trim_matches('"')), at + 2))
     }
 
     /// `in landscape format`, `portrait orientation` or `square photos`. The format beside a

@@ -495,6 +495,27 @@ fn words_of_several_people_make_one_plan() {
         ),
         ("./a day by day", "./a by day"),
         (
+            "the blurred ones and the dark ones of ./a",
+            "blurred or dark photos of ./a",
+        ),
+        (
+            "square coins in ./museum/coins",
+            "square photos in ./museum/coins",
+        ),
+        ("./a, one album a month", "./a by month"),
+        (
+            "./a by camera and, within each camera, by day",
+            "./a by camera and day",
+        ),
+        (
+            "drop the overexposed one of ./a",
+            "./a without overexposed ones",
+        ),
+        (
+            "one frame per hour of ./a, the earliest one",
+            "the earliest of each hour of ./a",
+        ),
+        (
             "the blurred photos of ./a go into an album redo",
             "the blurred photos of ./a into an album redo",
         ),
@@ -549,10 +570,6 @@ fn words_of_several_people_make_one_plan() {
 #[test]
 fn words_of_further_people_make_one_plan() {
     for (text, usual) in [
-        (
-            "./a by day because I need them for the website",
-            "./a by day",
-        ),
         (
             "sort ./a by day so that I get the 3 best of each day",
             "sort ./a by day, the 3 best of each day",
@@ -1053,11 +1070,19 @@ fn what_is_not_understood_is_refused_and_named() {
             "leave out the photos of camera gate and of camera dock in ./a",
             "\"dock\"",
         ),
+        ("the 5 best of ./a, leave the rest out", "\"rest\""),
+        ("./a, 3 best, then a contact sheet of the rest", "\"rest\""),
         (
-            "kick out duplicates and those without GPS in ./a",
-            "\"duplicates\"",
+            "the best 3 of ./a, excluding the blurred and the rest in an album",
+            "\"rest\"",
         ),
-        ("the 5 best of ./a, leave the rest out", "\"except\""),
+        ("./a, blurred ones first", "\"first\""),
+        ("./a of the last two Saturdays", "\"Saturdays\""),
+        ("./a, the first Saturday in November", "\"Saturday\""),
+        ("./a, PNG photos first", "\"first\""),
+        ("the blurred and dark photos of ./a", "\"dark\""),
+        ("./a as a slideshow", "\"slideshow\""),
+        ("./a, 2 per month, then remove duplicates", "\"remove\""),
         (
             "photos in ./a without unicorns",
             "\"unicorns\" (no installed detector finds unicorns, and no condition",
@@ -1332,6 +1357,97 @@ fn one_of_each_burst_is_kept_by_any_order() {
         ),
     ] {
         assert_eq!(steps(text), format!("{list} → {expected}"), "{text}");
+    }
+}
+
+#[test]
+fn negation_reaches_each_noun_behind_it_or_refuses() {
+    let shown = |text: &str| match plan(text, now(), &names()) {
+        Ok(plan) => read_as(&plan)
+            .replace("folder ./a; ", "")
+            .replace("; album", ""),
+        Err(_) => "refused".to_owned(),
+    };
+    let sharp = "filter min_sharpness 0.35";
+    let no_gps = format!("filter place is unknown; {sharp}");
+    let day = format!("filter hour is not 22-6; {sharp}");
+    for (denied, expected) in [
+        (
+            "without the blurred photos and the photos at night",
+            day.as_str(),
+        ),
+        ("drop the blurred ones and the ones at night", &day),
+        (
+            "everything but the blurred ones and the ones at night",
+            &day,
+        ),
+        ("except blurred ones and the ones with GPS", &no_gps),
+        ("weed out blurred ones and those with GPS", &no_gps),
+        (
+            "except dark, blurred and undated ones",
+            "filter time is known; filter min_sharpness 0.35; filter brightness not < 0.125",
+        ),
+        (
+            "remove everything too dark, and everything without a date",
+            "filter time is known; filter brightness not < 0.125",
+        ),
+        (
+            "except those with GPS or a date",
+            "filter place is unknown, time is unknown",
+        ),
+        ("leave out the D750", "filter camera is not D750"),
+        (
+            "without GPS and at night",
+            "filter place is unknown, hour is 22-6",
+        ),
+        (
+            "without duplicates, at night",
+            "filter hour is 22-6; find duplicates",
+        ),
+        (
+            "drop the blurred ones, then keep the 3 newest",
+            "filter min_sharpness 0.35; select best by newest, count 3",
+        ),
+        (
+            "kick out duplicates and those without GPS",
+            "filter place is known; find duplicates",
+        ),
+        // What may be a part of the denied ones, or more of them.
+        ("throw out photos of last week and of people", "refused"),
+        ("kick out photos of people and at night", "refused"),
+        ("without the photos from May and from June", "refused"),
+        ("without blurred photos at night", "refused"),
+        ("without blurred photos of last week", "refused"),
+        ("without the pictures of the Canon and at night", "refused"),
+        ("except those with GPS and a code", "refused"),
+        (
+            "except those with GPS, at night or in the evening",
+            "refused",
+        ),
+        ("except GPS and with a code", "refused"),
+        ("without blurred ones, the dark ones", "refused"),
+        ("drop the blurred ones and the 3 newest", "refused"),
+        ("not at night and on Sundays", "refused"),
+    ] {
+        assert_eq!(
+            shown(&format!("photos in ./a, {denied}")),
+            expected,
+            "{denied}"
+        );
+    }
+}
+
+#[test]
+fn text_of_a_code_is_a_condition() {
+    let read = "list_pictures folder=\"./a\" → read_codes → filter where=[\"code is";
+    for (text, code) in [
+        ("photos with the code \"A-17\" in ./a", "A-17"),
+        (
+            "look through ./a for the label 9780441014989",
+            "9780441014989",
+        ),
+    ] {
+        assert_eq!(steps(text), format!("{read} {code}\"] → album"), "{text}");
     }
 }
 

@@ -11,7 +11,7 @@ use watchkeeper_english::{NIGHT, part_of_day, periods, range};
 use super::condition_set::Conditions;
 use super::self_standing::Test;
 use super::unread_words::Words;
-use super::words::{BLURRED, DUPLICATES, EXCEPTIONS, NEGATIONS, Range, is_picture_noun, number};
+use super::words::{NEGATIONS, Range, is_picture_noun, number};
 use crate::cameras::CameraNames;
 
 impl Words {
@@ -43,7 +43,7 @@ impl Words {
             // A second time behind "and" is denied too, and left.
             let is_joined = denied.is_some_and(|end| end + 1 == place)
                 && self.is_after(place, 1, &["and", "or"]);
-            if self.is_negated(place) || is_joined {
+            if self.is_denied(place) || is_joined {
                 denied = found.as_ref().map(|(_, end)| *end).or(denied);
                 // What is denied from a time to another one is denied as a whole.
                 next = found.map_or(next, |(_, end)| end);
@@ -52,10 +52,6 @@ impl Words {
             let Some((new, end)) = found.filter(|_| !self.is_in_camera(place, cameras)) else {
                 continue;
             };
-            // "Except those of the Canon last week" may deny the week too.
-            if self.is_of_exception(place) && !self.is_behind_denied_look(place) {
-                continue;
-            }
             // "The best 5 to 20 November 2026" may be five.
             if self.get(place).and_then(number).is_some() && self.may_count(place) {
                 next = end;
@@ -99,8 +95,8 @@ impl Words {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (found, count) = periods(&words, self.now.as_ref()?)?;
         let single = self.range_at(place).map_or(place, |(_, end)| end);
-        let is_free = !self.is_negated(place) && !self.is_of_exception(place);
-        let is_read = is_free && former == Range::default() && place + count > single;
+        let is_read =
+            !self.is_denied(place) && former == Range::default() && place + count > single;
         if !is_read {
             return None;
         }
@@ -193,25 +189,6 @@ impl Words {
         let after = |days: i64| since.saturating_add(days.days());
         let now = self.now.as_ref()?.datetime();
         (after(1) < until && until <= after(2)).then(|| night_of(since, now))
-    }
-
-    /// Returns whether a word such as "except" begins the part of the request at a place.
-    pub(super) fn is_of_exception(&self, place: usize) -> bool {
-        let ends = "and|or|but|by|keep|then|only|sorted|grouped";
-        let before = (0..place).rev();
-        let mut before = before.take_while(|at| self.get(*at).is_some() && !self.is_in(*at, ends));
-        before.any(|at| self.is_in(at, EXCEPTIONS))
-    }
-
-    /// Returns whether a comma, or a word such as "since" at a place, ends what is denied. What is
-    /// denied is no time or camera: "excluding duplicates, since March 2026".
-    pub(super) fn is_behind_denied_look(&self, place: usize) -> bool {
-        let exception = (0..place).rev().find(|at| self.is_in(*at, EXCEPTIONS));
-        let denied = exception.map_or(place, |at| self.denied(at + 1));
-        let is_of_look = self.is_one(denied, &DUPLICATES) || self.is_one(denied, &BLURRED);
-        let bounds_all = self.is_in(place, "since|before|until");
-        let is_ended = bounds_all || (denied..place).any(|at| self.has_comma(at));
-        is_of_look && denied < place && is_ended
     }
 
     /// The night that begins on a day: `yesterday's photos at night`.

@@ -11,10 +11,10 @@ use watchkeeper_english::{one_of, part_of_day};
 
 use super::normal_form::normal_form;
 use super::words::{
-    BETWEEN, EACH, FIRST_VERBS, NEGATIONS, ORDERS, Range, Table, is_filler, is_folder, is_path,
-    is_picture_noun, is_picture_word, is_plural,
+    EACH, FIRST_VERBS, ORDERS, Range, Table, is_filler, is_folder, is_path, is_picture_noun,
+    is_picture_word, is_plural,
 };
-use crate::cameras::is_same_noun;
+use crate::cameras::{KnownNames, is_same_noun};
 
 /// Verbs before "with" and the name of a camera, or before a time.
 pub(super) const TAKEN: [&str; 3] = ["taken", "made", "shot"];
@@ -209,7 +209,7 @@ impl Words {
             let is_other = self.is_target(*at) || self.names_camera(*at);
             let is_name = (at.saturating_sub(MAX_NAME_LEAD)..*at)
                 .any(|lead| self.name_of_files(lead).is_some_and(|(_, end)| end == *at));
-            let is_other = is_other || is_name || self.is_after(*at, 1, &["zone"]);
+            let is_other = is_other || is_name || self.is_after_one(*at, "barcode|code|label|zone");
             self.get(*at).is_some_and(is_folder) && !is_other
         };
         let place = (0..self.len()).find(is_source)?;
@@ -291,16 +291,6 @@ impl Words {
         EACH.iter().any(|each| self.find(&[each]).is_some())
     }
 
-    /// Returns whether a negation stands before a place, as in `except those taken in 2023`.
-    pub(super) fn is_negated(&self, place: usize) -> bool {
-        let leads = "on|in|of|from|during|at|by|with";
-        let is_between = |at: &usize| {
-            self.is_in(*at, BETWEEN) || self.is_one(*at, &TAKEN) || self.is_in(*at, leads)
-        };
-        let before = (0..place).rev().find(|at| !is_between(at));
-        before.is_some_and(|at| self.is_in(at, NEGATIONS))
-    }
-
     /// Uses up the words before "photos" that the name of their folder has: `vacation photos in
     /// ./vacation`. `times`: only those that would be times or parts of a day.
     pub(super) fn described(&mut self, folder: Option<&str>, times: bool) {
@@ -316,6 +306,26 @@ impl Words {
             if is_before_noun && is_meant && self.get(place).is_some_and(is_described) {
                 self.use_up(place, 1);
             }
+        }
+    }
+
+    /// Reads the plural that a folder is named by as pictures, if no other word means them: `square
+    /// coins in ./museum/coins`.
+    pub(super) fn read_folder_noun(&mut self, folder: &str, known: &KnownNames) {
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        let is_named = |at: &usize| {
+            let word = self.get(*at).unwrap_or_default();
+            let is_other = self.is_after_one(*at, "of|with|without|no|show|showing")
+                || self.grouping_noun(*at).is_some()
+                || self.range_at(*at).is_some()
+                || self.test(*at).is_some()
+                || self.shown(*at, true, known).is_some();
+            is_plural(word) && is_same_noun(name, word) && !is_other
+        };
+        let is_said = (0..self.len()).any(|at| self.get(at).is_some_and(is_picture_noun));
+        let place = (0..self.len()).find(is_named).filter(|_| !is_said);
+        if let Some(word) = place.and_then(|at| self.words.get_mut(at)) {
+            *word = Some("photos".to_owned());
         }
     }
 

@@ -42,9 +42,9 @@ const FILLERS: &str = "\
     all|among|and|any|anything|are|arrange|as|assemble|at|be|been|bring|build|captured|choose\
     |collate|collect|compile|copy|create|deliver|did|divide|divided|do|each|entire|everything\
     |export|extract|fetch|files|find|for|from|gather|get|give|group|grouped|have|in|into|is|keep\
-    |keeping|make|must|needed|of|only|order|ordered|organise|organize|pick|prepare|produce|provide\
-    |put|rank|ranked|return|save|saw|seen|select|show|simply|so|sort|sorted|split|take|taken|that\
-    |them|there|to|took|was|were|what|whatever|where|which|whole|with";
+    |keeping|made|make|must|needed|of|only|order|ordered|organise|organize|pick|prepare|produce\
+    |provide|put|rank|ranked|rest|return|save|saw|seen|select|show|simply|so|sort|sorted|split\
+    |take|taken|that|them|there|to|took|was|were|what|whatever|where|which|whole|with";
 
 /// Phrases with their meanings, separated by `|` or on lines of their own: `PHRASE=MEANING`, or a
 /// phrase that means itself. A line with `#` is a comment.
@@ -79,13 +79,13 @@ pub(super) const FIRST_VERBS: &str = "\
 
 /// Words that mean pictures only.
 const PICTURE_NOUNS: &str = "\
-    image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot\
+    frame|frames|image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot\
     |shots|snap|snaps|snapshot|snapshots|still|stills";
 /// Other words for what every request is about.
 const OTHER_NOUNS: &str = "event|events|ones|folder|folders|version|versions";
 /// Words for one picture.
 const SINGLE: &str = "\
-    file|image|one|photo|photograph|pic|picture|shot|snap|snapshot|still|version";
+    event|file|frame|image|one|photo|photograph|pic|picture|shot|snap|snapshot|still|version";
 
 /// Words before what a picture must not have.
 pub(super) const NEGATIONS: &str = "\
