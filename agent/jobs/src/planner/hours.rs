@@ -11,7 +11,7 @@ use watchkeeper_pictures::condition::Condition;
 
 use super::self_standing::{Found, Test};
 use super::unread_words::Words;
-use super::words::{Table, is_picture_noun, number};
+use super::words::{ORDERS, Table, is_picture_noun, number};
 
 /// Words behind bare numbers that are hours.
 const BEHIND_HOURS: &str = "and|at|by|each|every|from|in|of|on|only|per|sorted|with|without";
@@ -142,7 +142,9 @@ impl Words {
         at += usize::from(has_article);
         let mut days: Vec<&str> = Vec::new();
         // "The last two Saturdays" and "the first Saturday in May" are some of them.
-        let is_counted = self.is_after_one(at, "first|second|third|fourth")
+        let order = at.checked_sub(2);
+        let is_ordered = order.is_some_and(|order| self.meaning(order, ORDERS).is_some());
+        let is_counted = !is_ordered && self.is_after_one(at, "first|second|third|fourth")
             || self.is_after(at, 2, &["last"]) && number(self.get(at - 1)?).is_some();
         while !is_counted {
             let word = self.get(at).unwrap_or_default().to_lowercase();

@@ -154,12 +154,14 @@ impl Words {
     /// The place of "the rest", unless it is what a removal leaves. "The 3 best, the rest on a
     /// sheet" are two choices; "drop the blurred ones, the 3 best of the rest" is one.
     fn rest_of_choice(&self) -> Option<usize> {
-        let rest = self.find(&["rest"])?;
         let is_choice = |at| self.meaning(at, ORDERS).is_some();
         let removes = |at| self.is_in(at, NEGATIONS) || self.is_in(at, "apart|separately");
-        let is_of = self.is_after(self.with_lead(rest, &["the"]), 1, &["of"]);
-        let is_left = (0..rest).any(removes) && (is_of || !(0..rest).any(is_choice));
-        (!is_left).then_some(rest)
+        let is_left = |rest: usize| {
+            let is_of = self.is_after(self.with_lead(rest, &["the"]), 1, &["of"]);
+            (0..rest).any(removes) && (is_of || !(0..rest).any(is_choice))
+        };
+        let mut rests = (0..self.len()).filter(|at| self.stands(*at, &["rest"]));
+        rests.find(|rest| !is_left(*rest))
     }
 
     /// Known words that ask together for what no plan does. `The largest 3 files` are ordered by

@@ -113,7 +113,6 @@ impl Request {
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
         let (folder, has_place) = words.place();
-        words.read_folder_noun(folder.as_deref().unwrap_or_default(), names);
         let range = words.range(&names.cameras);
         let models = has_place.then(|| words.models(&names.cameras));
         let models = models.filter(|models| !models.is_empty());

@@ -265,9 +265,13 @@ impl Words {
         let at = place + usize::from(self.is_in(place, "a|the"));
         let text = self.get(at + 1).filter(|_| self.has_folder)?;
         let is_number = text.len() >= MIN_CODE && text.bytes().all(|b| b.is_ascii_digit());
-        let is_text = is_number || text.starts_with('"');
+        let is_quoted = text.starts_with('"');
+        let text = text.trim_matches('"');
+        // In a condition these words have a meaning of their own.
+        let is_word = text.starts_with("not ") || ["", "known", "unknown"].contains(&text);
+        let is_text = is_number || is_quoted && !is_word && !text.contains(" or ");
         let is_meant = is_text && self.is_in(at, "barcode|code|label");
-        is_meant.then(|| (Test::is("code", text.trim_matches('"')), at + 2))
+        is_meant.then(|| (Test::is("code", text), at + 2))
     }
 
     /// `in landscape format`, `portrait orientation` or `square photos`. The format beside a

@@ -498,10 +498,6 @@ fn words_of_several_people_make_one_plan() {
             "the blurred ones and the dark ones of ./a",
             "blurred or dark photos of ./a",
         ),
-        (
-            "square coins in ./museum/coins",
-            "square photos in ./museum/coins",
-        ),
         ("./a, one album a month", "./a by month"),
         (
             "./a by camera and, within each camera, by day",
@@ -510,10 +506,6 @@ fn words_of_several_people_make_one_plan() {
         (
             "drop the overexposed one of ./a",
             "./a without overexposed ones",
-        ),
-        (
-            "one frame per hour of ./a, the earliest one",
-            "the earliest of each hour of ./a",
         ),
         (
             "the blurred photos of ./a go into an album redo",

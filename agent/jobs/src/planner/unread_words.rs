@@ -14,7 +14,7 @@ use super::words::{
     EACH, FIRST_VERBS, ORDERS, Range, Table, is_filler, is_folder, is_path, is_picture_noun,
     is_picture_word, is_plural,
 };
-use crate::cameras::{KnownNames, is_same_noun};
+use crate::cameras::is_same_noun;
 
 /// Verbs before "with" and the name of a camera, or before a time.
 pub(super) const TAKEN: [&str; 3] = ["taken", "made", "shot"];
@@ -306,26 +306,6 @@ impl Words {
             if is_before_noun && is_meant && self.get(place).is_some_and(is_described) {
                 self.use_up(place, 1);
             }
-        }
-    }
-
-    /// Reads the plural that a folder is named by as pictures, if no other word means them: `square
-    /// coins in ./museum/coins`.
-    pub(super) fn read_folder_noun(&mut self, folder: &str, known: &KnownNames) {
-        let name = folder.rsplit('/').next().unwrap_or_default();
-        let is_named = |at: &usize| {
-            let word = self.get(*at).unwrap_or_default();
-            let is_other = self.is_after_one(*at, "of|with|without|no|show|showing")
-                || self.grouping_noun(*at).is_some()
-                || self.range_at(*at).is_some()
-                || self.test(*at).is_some()
-                || self.shown(*at, true, known).is_some();
-            is_plural(word) && is_same_noun(name, word) && !is_other
-        };
-        let is_said = (0..self.len()).any(|at| self.get(at).is_some_and(is_picture_noun));
-        let place = (0..self.len()).find(is_named).filter(|_| !is_said);
-        if let Some(word) = place.and_then(|at| self.words.get_mut(at)) {
-            *word = Some("photos".to_owned());
         }
     }
 

@@ -79,13 +79,13 @@ pub(super) const FIRST_VERBS: &str = "\
 
 /// Words that mean pictures only.
 const PICTURE_NOUNS: &str = "\
-    frame|frames|image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot\
+    image|images|photo|photograph|photographs|photos|pic|pics|picture|pictures|shot\
     |shots|snap|snaps|snapshot|snapshots|still|stills";
 /// Other words for what every request is about.
 const OTHER_NOUNS: &str = "event|events|ones|folder|folders|version|versions";
 /// Words for one picture.
 const SINGLE: &str = "\
-    event|file|frame|image|one|photo|photograph|pic|picture|shot|snap|snapshot|still|version";
+    event|file|image|one|photo|photograph|pic|picture|shot|snap|snapshot|still|version";
 
 /// Words before what a picture must not have.
 pub(super) const NEGATIONS: &str = "\
