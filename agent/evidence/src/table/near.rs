@@ -73,7 +73,8 @@ impl Index {
         if value.is_empty() {
             return Match::None;
         }
-        if let Some(rows) = self.exact.get(&value) {
+        let same = || self.exact.get(&same_symbol(&value)?);
+        if let Some(rows) = self.exact.get(&value).or_else(same) {
             return self.only_row(rows, EXACT, "exact");
         }
         let compared = match &self.alike {
@@ -133,30 +134,23 @@ impl Index {
     }
 }
 
-/// Removes white space, and folds case. UPC-A becomes the EAN-13 that it is: with a leading zero.
+/// Removes white space, and folds case.
 fn normalise(text: &str) -> String {
     let plain = text
         .chars()
         .filter(|c| !c.is_whitespace() && !c.is_control());
-    let plain: String = plain.flat_map(char::to_uppercase).collect();
-    if is_upc_a(&plain) {
-        format!("0{plain}")
-    } else {
-        plain
-    }
+    plain.flat_map(char::to_uppercase).collect()
 }
 
-/// Whether a text has twelve digits, the last of which is the check digit of the others.
-fn is_upc_a(text: &str) -> bool {
-    let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(10)).collect();
-    digits.is_some_and(|digits| {
-        let sum: u32 = digits
-            .iter()
-            .zip([3, 1].iter().cycle())
-            .map(|(n, w)| n * w)
-            .sum();
-        digits.len() == 12 && sum.is_multiple_of(10)
-    })
+/// UPC-A for an EAN-13 code that begins with 0, and that EAN-13 for UPC-A: they are one symbol.
+fn same_symbol(value: &str) -> Option<String> {
+    let upc = value.strip_prefix('0').filter(|upc| upc.len() == 12);
+    let digits = upc.unwrap_or(value).chars().map(|c| c.to_digit(10));
+    let digits: Vec<u32> = digits.collect::<Option<_>>()?;
+    let weights = [3, 1].into_iter().cycle();
+    let sum: u32 = digits.iter().zip(weights).map(|(n, w)| n * w).sum();
+    let is_upc = digits.len() == 12 && sum.is_multiple_of(10);
+    is_upc.then(|| upc.map_or_else(|| format!("0{value}"), str::to_owned))
 }
 
 /// Replaces letters by the digits that readers confuse with them.
