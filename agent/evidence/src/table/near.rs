@@ -73,8 +73,8 @@ impl Index {
         if value.is_empty() {
             return Match::None;
         }
-        let exact = self.exact.get(&value);
-        if let Some(rows) = exact.or_else(|| self.exact.get(&other_form(&value)?)) {
+        let same = || self.exact.get(&same_symbol(&value)?);
+        if let Some(rows) = self.exact.get(&value).or_else(same) {
             return self.only_row(rows, EXACT, "exact");
         }
         let compared = match &self.alike {
@@ -142,20 +142,15 @@ fn normalise(text: &str) -> String {
     plain.flat_map(char::to_uppercase).collect()
 }
 
-/// The UPC-A of an EAN-13 that begins with zero, or the other way round; both are one symbol.
-fn other_form(text: &str) -> Option<String> {
-    let digits: Vec<u32> = text
-        .chars()
-        .map(|c| c.to_digit(10))
-        .collect::<Option<_>>()?;
-    let weights = [1, 3].iter().cycle();
-    let sum: u32 = digits.iter().rev().zip(weights).map(|(n, w)| n * w).sum();
-    match digits.as_slice() {
-        _ if !sum.is_multiple_of(10) => None,
-        [0, rest @ ..] if rest.len() == 12 => text.get(1..).map(str::to_owned),
-        digits if digits.len() == 12 => Some(format!("0{text}")),
-        _ => None,
-    }
+/// UPC-A for an EAN-13 code that begins with 0, and that EAN-13 for UPC-A: they are one symbol.
+fn same_symbol(value: &str) -> Option<String> {
+    let upc = value.strip_prefix('0').filter(|upc| upc.len() == 12);
+    let digits = upc.unwrap_or(value).chars().map(|c| c.to_digit(10));
+    let digits: Vec<u32> = digits.collect::<Option<_>>()?;
+    let weights = [3, 1].into_iter().cycle();
+    let sum: u32 = digits.iter().zip(weights).map(|(n, w)| n * w).sum();
+    let is_upc = digits.len() == 12 && sum.is_multiple_of(10);
+    is_upc.then(|| upc.map_or_else(|| format!("0{value}"), str::to_owned))
 }
 
 /// Replaces letters by the digits that readers confuse with them.

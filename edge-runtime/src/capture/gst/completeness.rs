@@ -7,7 +7,7 @@
 //! - Fewer than [`MIN_RUN`] in a row do not count. The second field of an interlaced picture and an
 //!   invisible frame of VP8 have no picture of their own.
 //! - Damage that a decoder conceals in a picture that it gives is seen by [`super::decoder_log`],
-//!   that of JPEG pictures by their [`Markers`]. Such a picture gets the flag `CORRUPTED`
+//!   that of JPEG pictures by their markers ([`jpeg`]). Such a picture gets the flag `CORRUPTED`
 //!   ([`Damage`]).
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use gstreamer::prelude::{ElementExt, PadExt, PadExtManual};
 use parking_lot::Mutex;
 
 use super::damage::Damage;
-use super::jpeg::{self, Markers};
+use super::jpeg;
 
 /// Min pictures in a row that count as missing.
 const MIN_RUN: u64 = 3;
@@ -45,10 +45,10 @@ pub(super) struct Completeness {
     end: Option<gst::ClockTime>,
     errors: DecoderErrors,
     damage: Damage,
-    /// Whether a JPEG picture had valid markers to its end.
-    has_whole_jpeg: bool,
-    /// Whether the last JPEG picture is damaged. It refers to no other, and parts of an HTTP stream
-    /// have no times.
+    has_whole_jpegs: bool,
+    /// Times of damaged JPEG pictures that the decoder has not given; they refer to no other.
+    damaged_jpegs: BTreeSet<u64>,
+    /// Whether the last JPEG picture is damaged and has no time, like a part of an HTTP stream.
     is_jpeg_damaged: bool,
 }
 
@@ -77,7 +77,7 @@ impl Completeness {
                 if is_jpeg(pad)
                     && let Ok(data) = buffer.map_readable()
                 {
-                    seen.take_jpeg(jpeg::markers(&data));
+                    seen.take_jpeg(jpeg::is_whole(&data), buffer.pts());
                 }
                 false
             });
@@ -89,7 +89,8 @@ impl Completeness {
                 seen.give(pts.nseconds());
                 let end = pts.saturating_add(buffer.duration().unwrap_or_default());
                 seen.end = seen.end.max(segment.to_stream_time(end));
-                seen.damage.reaches(pts.nseconds()) || is_damaged
+                let pts = pts.nseconds();
+                is_damaged | seen.damaged_jpegs.remove(&pts) | seen.damage.reaches(pts)
             });
         }
     }
@@ -119,14 +120,22 @@ impl Completeness {
         self.taken += u64::from(self.waiting.insert(pts));
     }
 
-    /// Notes a JPEG picture that the decoder takes; damage counts as an error. Some cameras send no
-    /// end markers, or bytes between segments, so only after a whole picture another is damaged.
-    fn take_jpeg(&mut self, markers: Markers) {
-        let is_whole = markers == Markers::Whole;
-        self.has_whole_jpeg |= is_whole;
-        self.is_jpeg_damaged = self.has_whole_jpeg && !is_whole;
-        if self.is_jpeg_damaged {
-            self.count_error(false);
+    /// Notes a JPEG picture that the decoder takes; damage counts as an error. Decoders accept
+    /// pictures that break the standard, and some cameras send no others, so a picture is damaged
+    /// only after one that is whole.
+    fn take_jpeg(&mut self, is_whole: bool, pts: Option<gst::ClockTime>) {
+        self.has_whole_jpegs |= is_whole;
+        let is_damaged = self.has_whole_jpegs && !is_whole;
+        self.is_jpeg_damaged = is_damaged && pts.is_none();
+        if !is_damaged {
+            return;
+        }
+        self.count_error(false);
+        if let Some(pts) = pts {
+            self.damaged_jpegs.insert(pts.nseconds());
+        }
+        if self.damaged_jpegs.len() > MAX_WAITING {
+            self.damaged_jpegs.pop_first();
         }
     }
 

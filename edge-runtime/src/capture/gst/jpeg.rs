@@ -1,30 +1,21 @@
 //! Whether an encoded JPEG picture is whole, by its markers (ITU-T T.81, B.1).
 //!
-//! The decoder of GStreamer adds a missing end and reports no damage. Bytes after the end marker
-//! are ignored: devices pad their pictures.
+//! The decoder of GStreamer adds a missing end and reports no damage. Bytes before the start marker
+//! and after the end marker are ignored: devices pad their pictures.
 
 const START: u8 = 0xD8;
 const END: u8 = 0xD9;
 const SCAN: u8 = 0xDA;
 
-/// What the markers of a picture say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Markers {
-    Whole,
-    /// The picture ends before its end marker.
-    NoEnd,
-    Invalid,
-}
-
-/// Follows the markers of a picture from its start to its end. Decoders skip what is before it.
-pub(super) fn markers(jpeg: &[u8]) -> Markers {
+/// Whether the markers of a picture are valid from its start to its end.
+pub(super) fn is_whole(jpeg: &[u8]) -> bool {
     let start = jpeg.windows(2).position(|pair| pair == [0xFF, START]);
     let Some(mut rest) = start.and_then(|at| jpeg.get(at + 2..)) else {
-        return Markers::Invalid;
+        return false;
     };
     loop {
         rest = match rest {
-            [0xFF, END, ..] => return Markers::Whole,
+            [0xFF, END, ..] => return true,
             // Any number of fill bytes may precede a marker.
             [0xFF, fill @ ..] if fill.starts_with(&[0xFF]) => fill,
             [0xFF, marker, high, low, ..] if has_segment(*marker) => {
@@ -36,8 +27,7 @@ pub(super) fn markers(jpeg: &[u8]) -> Markers {
                     after
                 }
             }
-            [] | [0xFF] | [0xFF, _] | [0xFF, _, _] => return Markers::NoEnd,
-            _ => return Markers::Invalid,
+            _ => return false,
         };
     }
 }
@@ -65,18 +55,18 @@ mod tests {
         let mut whole = Vec::new();
         let mut encoder = image::codecs::jpeg::JpegEncoder::new(&mut whole);
         encoder.encode_image(&picture).unwrap();
-        assert_eq!(markers(&whole), Markers::Whole);
-        assert_eq!(markers(&[&whole[..], &[0; 64]].concat()), Markers::Whole);
-        assert_eq!(markers(&[b"\r\n", &whole[..]].concat()), Markers::Whole);
+        assert!(is_whole(&whole));
+        let padded = [b"\r\n", &whole[..], &[0; 64]].concat();
+        assert!(is_whole(&padded));
         for length in 3..whole.len() {
-            assert_eq!(markers(&whole[..length]), Markers::NoEnd, "{length}");
+            assert!(!is_whole(&whole[..length]), "{length}");
         }
         let mut garbled = whole.clone();
         let at = whole.len() - 40;
         garbled[at..at + 2].copy_from_slice(&[0xFF, 0x42]);
-        assert_eq!(markers(&garbled), Markers::Invalid);
+        assert!(!is_whole(&garbled));
         for unknown in [&[][..], b"GIF89a", &[0xFF]] {
-            assert_eq!(markers(unknown), Markers::Invalid);
+            assert!(!is_whole(unknown));
         }
     }
 }

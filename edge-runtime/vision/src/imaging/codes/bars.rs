@@ -7,7 +7,7 @@
 //! - EAN-8 and UPC-E need quiet zones of five modules: half an EAN-13 looks like one of them.
 
 use std::collections::HashSet;
-use std::f64::consts::FRAC_PI_2;
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
 
 use image::{GrayImage, imageops};
 use rxing::common::BitArray;
@@ -43,7 +43,7 @@ const PART_LINES: u32 = 24;
 /// thresholds come from what is lighter than the paper, such as a table.
 const PART_BLOCKS: f64 = 32.0;
 
-/// Pictures with a longer side may hold bars too wide for the finest scale.
+/// Pictures with a longer side may hold bars too wide for the finest scale, and for a cell.
 const LARGE: u32 = 640;
 
 const FORMATS: [BarcodeFormat; 12] = [
@@ -65,15 +65,18 @@ const FORMATS: [BarcodeFormat; 12] = [
 pub(super) fn codes(grey: &GrayImage) -> Vec<Code> {
     let coarse = scan::FINE * 4.0;
     let is_large = grey.width().max(grey.height()) > LARGE;
+    let of_large = |count: u32| if is_large { count } else { 0 };
     let straight = [0.0, FRAC_PI_2];
+    let diagonal = [FRAC_PI_4, 3.0 * FRAC_PI_4];
     let passes = [
-        (scan::MAX_LINES, scan::FINE),
-        (if is_large { scan::MAX_LINES } else { 0 }, coarse),
+        (straight, scan::MAX_LINES, scan::FINE),
+        (straight, of_large(scan::MAX_LINES), coarse),
+        (diagonal, of_large(scan::MAX_DIAGONALS), coarse),
     ];
     let mut decoder = Decoder::new();
     let mut votes = Votes::default();
-    for (count, pace) in passes {
-        for angle in straight {
+    for (angles, count, pace) in passes {
+        for angle in angles {
             for line in scan::lines(grey, angle, count, pace) {
                 votes.count(read(grey, &line, scan::BLOCK, &mut decoder));
             }

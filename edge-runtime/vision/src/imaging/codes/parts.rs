@@ -13,7 +13,7 @@ use image::GrayImage;
 
 use crate::geometry::BBox;
 
-const MAX_PARTS: usize = 3;
+const MAX_PARTS: usize = 6;
 
 /// Side of a cell in pixels.
 const CELL: usize = 16;

@@ -14,6 +14,9 @@ use crate::geometry::Point;
 /// Maximum number of scan lines along the rows or the columns.
 pub(super) const MAX_LINES: u32 = 40;
 
+/// Maximum number of scan lines along a diagonal.
+pub(super) const MAX_DIAGONALS: u32 = 20;
+
 /// Maximum number of samples of one line; on longer lines they lie further apart.
 const MAX_SAMPLES: f64 = 2048.0;
 
