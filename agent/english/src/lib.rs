@@ -3,6 +3,7 @@
 //! - [`past`] and its parts: spans of time before now; [`range`]: times with prepositions, dates;
 //!   [`periods`]: several of them.
 //! - [`clock_time`]: times of the clock; [`hours`]: those of one day.
+//! - [`token`]: a text as words, numbers, times and marks.
 //! - [`singular`] and [`singulars`]: what a plural is of.
 //! - [`one`] and [`several`]: nouns for sentences, in the words of the user.
 //! - [`number_word`]: numbers as words.
@@ -14,6 +15,7 @@ mod numbers;
 mod ranges;
 mod sentence;
 mod spans;
+pub mod token;
 mod words;
 
 pub use clock::{ClockTime, Sense, clock_time};

@@ -59,7 +59,6 @@ mod request;
 pub mod scene;
 mod settings;
 pub mod templates;
-mod token;
 mod understand;
 mod values;
 
@@ -67,6 +66,7 @@ pub use answer::{Answer, Change, Missing, Proposal, Question};
 pub use scene::Scene;
 pub use toml::de::Error as DataError;
 pub use understand::{Plain, TooLong};
+pub(crate) use watchkeeper_english::token;
 
 /// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
 /// 600.

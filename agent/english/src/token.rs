@@ -6,11 +6,12 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use watchkeeper_english::clock_time;
+
+use crate::clock_time;
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Letters, perhaps with digits, apostrophes, hyphens and underscores inside.
     Word,
     /// A number without a sign.
@@ -23,22 +24,22 @@ pub(crate) enum Kind {
 
 /// A piece of the text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Token {
+pub struct Token {
     /// The text in lower case, with straight apostrophes.
-    pub(crate) text: String,
+    pub text: String,
     /// As it was written.
-    pub(crate) written: String,
+    pub written: String,
     /// What it is.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
 }
 
 impl Token {
     /// The parts that names are compared by: `no-helmet` and `no helmet` are the same.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.text.split(['-', '_']).filter(|part| !part.is_empty())
     }
 
-    pub(crate) fn is_word(&self) -> bool {
+    pub fn is_word(&self) -> bool {
         self.kind == Kind::Word
     }
 }
@@ -55,7 +56,7 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Cuts a text into tokens.
-pub(crate) fn tokens(text: &str) -> Vec<Token> {
+pub fn tokens(text: &str) -> Vec<Token> {
     let mut at = 0;
     std::iter::from_fn(|| {
         let found = TOKEN.captures_at(text, at)?;
@@ -67,7 +68,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// The token of one piece of a text.
-fn token(written: String) -> Token {
+pub fn token(written: String) -> Token {
     let mut text = written.to_lowercase().replace('’', "'");
     if matches!(text.as_str(), "a.m" | "a.m." | "p.m" | "p.m.") {
         text.retain(|c| c != '.');
