@@ -18,6 +18,9 @@ const JOINTS: &str = "\
     and|at|but|by|each|every|for|from|grouped|groups|in|into|of|on|or|parts|per|percent|sorted|than\
     |then|to|with";
 
+/// Words of a choice or of an output before "the rest".
+const CHOOSING: &str = "album|each|per|sheet";
+
 impl Words {
     /// `call it NAME`, `album called NAME`, `into an album NAME` or `copy them to NAME`: the name
     /// of what is made. In a refinement `called NAME` is enough: it changes the one album.
@@ -154,11 +157,15 @@ impl Words {
     /// The place of "the rest", unless it is what a removal leaves. "The 3 best, the rest on a
     /// sheet" are two choices; "drop the blurred ones, the 3 best of the rest" is one.
     fn rest_of_choice(&self) -> Option<usize> {
-        let is_choice = |at| self.meaning(at, ORDERS).is_some();
+        let is_choice = |at: usize| {
+            let is_number = self.get(at).and_then(number).is_some();
+            is_number || self.meaning(at, ORDERS).is_some() || self.is_in(at, CHOOSING)
+        };
         let removes = |at| self.is_in(at, NEGATIONS) || self.is_in(at, "apart|separately");
         let is_left = |rest: usize| {
             let is_of = self.is_after(self.with_lead(rest, &["the"]), 1, &["of"]);
-            (0..rest).any(removes) && (is_of || !(0..rest).any(is_choice))
+            let removal = (0..rest).rfind(|at| removes(*at));
+            removal.is_some_and(|removal| is_of || !(removal..rest).any(is_choice))
         };
         let mut rests = (0..self.len()).filter(|at| self.stands(*at, &["rest"]));
         rests.find(|rest| !is_left(*rest))

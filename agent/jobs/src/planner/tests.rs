@@ -1065,6 +1065,10 @@ fn what_is_not_understood_is_refused_and_named() {
         ("the 5 best of ./a, leave the rest out", "\"rest\""),
         ("./a, 3 best, then a contact sheet of the rest", "\"rest\""),
         (
+            "no duplicates of ./a, 2 per day, the rest on a contact sheet",
+            "\"rest\"",
+        ),
+        (
             "the best 3 of ./a, excluding the blurred and the rest in an album",
             "\"rest\"",
         ),

@@ -13,6 +13,7 @@ use image::GrayImage;
 
 use crate::geometry::BBox;
 
+/// A fence, a blind or a radiator is a part too: with 3, one of 28 codes beside them was lost.
 const MAX_PARTS: usize = 6;
 
 /// Side of a cell in pixels.
