@@ -6,7 +6,7 @@
 //! - `place` takes a distance too: `place is within 20 km of 52.52 13.4`.
 //! - `folder` is a folder that the file is below; the words of its name count.
 //! - `name` is a pattern of the file's name: `name is IMG_*`; `day` one of any year: `5 October`.
-//! - `code` is the whole text of one of the codes that were read.
+//! - `code` is a line of the text of one of the codes that were read.
 //! - Hours are numbers or times of a clock: `hour is 9:30-17`.
 //! - `not` negates a comparison: `hour not >= 19`.
 //! - A picture whose value is not known meets negations and `is unknown` only.

@@ -228,7 +228,7 @@ impl Words {
         let is_look = self.is_one(denied, &DUPLICATES) || self.is_one(denied, &BLURRED);
         match () {
             () if is_joined => is_exception || self.has_pronoun(begin..place),
-            () if is_apart || self.is_in(place, "since|before|until") => is_exception && !is_look,
+            () if is_apart => is_exception && !is_look,
             () => is_exception || self.has_pronoun(negation..place),
         }
     }

@@ -171,7 +171,8 @@ impl Refinement {
         }
         if self.conditions.has_date(&["day"]) {
             selection.conditions.drop_dates(&["day", "month"]);
-        } else if self.range != Range::default() || self.conditions.has_date(&["month"]) {
+        } else if self.range != Range::default() || self.conditions.has_date(&["month", "weekday"])
+        {
             selection.conditions.drop_dates(&["day"]);
         }
         if !self.cameras.is_empty() {
@@ -505,6 +506,7 @@ mod tests {
             &["on 28 November", "on 2026-11-27"],
             &["in November", "on 27 December"],
             &["from Saturday", "from Sunday"],
+            &["on 28 November", "from Sunday"],
             &["not the gate", "only the gate"],
             &["only the gate", "not the gate"],
         ] {

@@ -271,7 +271,12 @@ impl Words {
         let is_word = text.starts_with("not ") || ["", "known", "unknown"].contains(&text);
         let is_text = is_number || is_quoted && !is_word && !text.contains(" or ");
         let is_meant = is_text && self.is_in(at, "barcode|code|label");
-        is_meant.then(|| (Test::is("code", text), at + 2))
+        // The reader returns an EAN-13 that begins with 0 as UPC-A.
+        let upc = text
+            .strip_prefix('0')
+            .filter(|upc| is_number && upc.len() == 12);
+        let text = upc.map_or_else(|| text.to_owned(), |upc| format!("{text} or {upc}"));
+        is_meant.then(|| (Test::is("code", &text), at + 2))
     }
 
     /// `in landscape format`, `portrait orientation` or `square photos`. The format beside a

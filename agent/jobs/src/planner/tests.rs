@@ -1442,6 +1442,10 @@ fn text_of_a_code_is_a_condition() {
             "look through ./a for the label 9780441014989",
             "9780441014989",
         ),
+        (
+            "look through ./a for the label 0890444000335",
+            "0890444000335 or 890444000335",
+        ),
     ] {
         assert_eq!(steps(text), format!("{read} {code}\"] → album"), "{text}");
     }
