@@ -475,7 +475,6 @@ async fn requests_by_rules_else_by_model_make_the_right_files() {
             tally.wrong.push(format!("{text}: {ended:?}"));
         }
     }
-    println!("{tally:?}");
     let expected = Tally {
         by_rules: 40,
         by_model: 40,

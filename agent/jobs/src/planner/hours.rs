@@ -140,13 +140,16 @@ impl Words {
         let is_weekend = self.stands(at, &["the"]) && self.is_one(at + 1, &["weekend", "weekends"]);
         let has_article = has_preposition && (self.stands(at, &["a"]) || is_weekend);
         at += usize::from(has_article);
-        let mut days: Vec<&str> = Vec::new();
         // "The last two Saturdays" and "the first Saturday in May" are some of them.
         let order = at.checked_sub(2);
         let is_ordered = order.is_some_and(|order| self.meaning(order, ORDERS).is_some());
         let is_counted = !is_ordered && self.is_after_one(at, "first|second|third|fourth")
             || self.is_after(at, 2, &["last"]) && number(self.get(at - 1)?).is_some();
-        while !is_counted {
+        if is_counted {
+            return None;
+        }
+        let mut days: Vec<&str> = Vec::new();
+        loop {
             let word = self.get(at).unwrap_or_default().to_lowercase();
             let name = word.strip_suffix('s');
             let is_group = self.is_after(at, 1, &["by", "each", "per", "every"]);

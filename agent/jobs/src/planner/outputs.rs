@@ -163,8 +163,11 @@ impl Words {
         };
         let removes = |at| self.is_in(at, NEGATIONS) || self.is_in(at, "apart|separately");
         let is_left = |rest: usize| {
-            let is_of = self.is_after(self.with_lead(rest, &["the"]), 1, &["of"]);
+            let begin = self.with_lead(rest, &["the"]);
+            let is_of = self.is_after(begin, 1, &["of"]);
+            // "Leave the rest out" removes it.
             let removal = (0..rest).rfind(|at| removes(*at));
+            let removal = removal.filter(|removal| removal + 1 < begin);
             removal.is_some_and(|removal| is_of || !(removal..rest).any(is_choice))
         };
         let mut rests = (0..self.len()).filter(|at| self.stands(*at, &["rest"]));

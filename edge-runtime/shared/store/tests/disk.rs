@@ -654,7 +654,7 @@ fn nearly_full_disk_refuses_puts_and_allows_deletes() {
     );
     assert!(matches!(refused.unwrap_err(), StoreError::Full { .. }));
 
-    // Enough for opening, too little for this one record.
+    // Enough for opening, too little for this record, even if others free bytes meanwhile.
     let free = rustix::fs::statvfs(root.path()).unwrap();
     let free = free.f_bavail * free.f_frsize;
     let (store, _) = DiskStore::open(
@@ -666,7 +666,7 @@ fn nearly_full_disk_refuses_puts_and_allows_deletes() {
     )
     .unwrap();
     let refused = store
-        .commit(Batch::new().put(LOG, b"a", &vec![0; 2 << 20]))
+        .commit(Batch::new().put(LOG, b"a", &vec![0; MAX_VALUE_BYTES]))
         .unwrap_err();
     assert!(
         matches!(refused, StoreError::Full { .. }) && refused.is_transient(),

@@ -46,6 +46,7 @@ fn after_scan(data: &[u8]) -> &[u8] {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
 
