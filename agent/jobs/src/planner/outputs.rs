@@ -157,10 +157,8 @@ impl Words {
     /// The place of "the rest", unless it is what a removal leaves. "The 3 best, the rest on a
     /// sheet" are two choices; "drop the blurred ones, the 3 best of the rest" is one.
     fn rest_of_choice(&self) -> Option<usize> {
-        let is_choice = |at: usize| {
-            let is_number = self.get(at).and_then(number).is_some();
-            is_number || self.meaning(at, ORDERS).is_some() || self.is_in(at, CHOOSING)
-        };
+        let is_order = |at| self.meaning(at, ORDERS).is_some();
+        let is_choice = |at| self.get(at).and_then(number).is_some() || self.is_in(at, CHOOSING);
         let removes = |at| self.is_in(at, NEGATIONS) || self.is_in(at, "apart|separately");
         let is_left = |rest: usize| {
             let begin = self.with_lead(rest, &["the"]);
@@ -168,7 +166,9 @@ impl Words {
             // "Leave the rest out" removes it.
             let removal = (0..rest).rfind(|at| removes(*at));
             let removal = removal.filter(|removal| removal + 1 < begin);
-            removal.is_some_and(|removal| is_of || !(removal..rest).any(is_choice))
+            removal.is_some_and(|removal| {
+                is_of || !(0..rest).any(is_order) && !(removal..rest).any(is_choice)
+            })
         };
         let mut rests = (0..self.len()).filter(|at| self.stands(*at, &["rest"]));
         rests.find(|rest| !is_left(*rest))
