@@ -95,10 +95,9 @@ impl Refinement {
             ..Self::default()
         };
         refinement.replaces_output = replaces_output && added.is_none();
-        let is_of_each = words.has_each();
         refinement.is_of_all = match words.take_one(IN_TOTAL).is_some() {
             true => Some(true),
-            false => is_of_each.then_some(false),
+            false => words.has_each().then_some(false),
         };
         let choice = words.choice(refinement.shown, names, &refinement.conditions);
         refinement.order = choice.and_then(|choice| choice.order.or(refinement.shown));
@@ -139,6 +138,7 @@ impl Refinement {
 
     /// Changes a request that the rules have read.
     pub(super) fn apply(self, request: &mut Request) {
+        self.drop_former(request);
         let selection = &mut request.selection;
         // A number of each group stays one, also with another grouping.
         let is_new = selection.by.is_empty() || selection.best.is_none();
@@ -169,26 +169,9 @@ impl Refinement {
             };
             *what = what.take().filter(|what| !is_shown(what));
         }
-        if self.conditions.has_date(&["day"]) {
-            selection.conditions.drop_dates(&["day", "month"]);
-        } else if self.range != Range::default() || self.conditions.has_date(&["month", "weekday"])
-        {
-            selection.conditions.drop_dates(&["day"]);
-        }
         if !self.cameras.is_empty() {
             request.cameras = self.cameras;
-            let tests = &mut selection.conditions.tests;
-            tests.retain(|test| test.field != "camera");
         }
-        let denied = |camera: &String| {
-            let mut tests = self.conditions.tests.iter();
-            tests.any(|test| {
-                let mut names = test.value.split(" or ");
-                let is_named = test.field == "camera" && names.any(|name| name == camera);
-                is_named && !test.is_wanted
-            })
-        };
-        request.cameras.retain(|camera| !denied(camera));
         selection.conditions.extend(self.conditions);
         // An old end that the new start leaves no time before is no longer meant, and vice versa.
         let (old, Range { since, until }) = (request.range, self.range);
@@ -208,6 +191,29 @@ impl Refinement {
         // An album is made where nothing is said.
         request.album |= self.album || self.adds_sheet && !request.sheet;
         request.sheet |= self.sheet;
+    }
+
+    /// Drops the dates and cameras of a request that others replace.
+    fn drop_former(&self, request: &mut Request) {
+        let former = &mut request.selection.conditions;
+        if self.conditions.has_date(&["day"]) {
+            former.drop_dates(&["day", "month"]);
+        } else if self.range != Range::default() || self.conditions.has_date(&["month", "weekday"])
+        {
+            former.drop_dates(&["day"]);
+        }
+        if !self.cameras.is_empty() {
+            former.tests.retain(|test| test.field != "camera");
+        }
+        let denied = |camera: &String| {
+            let mut tests = self.conditions.tests.iter();
+            tests.any(|test| {
+                let mut names = test.value.split(" or ");
+                let is_named = test.field == "camera" && names.any(|name| name == camera);
+                is_named && !test.is_wanted
+            })
+        };
+        request.cameras.retain(|camera| !denied(camera));
     }
 
     /// Changes a plan of any author.
@@ -274,7 +280,8 @@ impl Words {
             || places.any(|output| self.is_one(output + 1, &behind))
     }
 
-    /// What "also" or "only" at a place adds: groups, behind "by" or "per", a "sheet" or an "album".
+    /// What "also" or "only" at a place adds: groups, behind "by" or "per", a "sheet" or an
+    /// "album".
     fn added_behind(&self, also: usize) -> Option<&'static str> {
         let is_between = |at: &usize| {
             self.is_one(*at, &["on", "contact", "one"]) || self.get(*at).is_some_and(is_filler)
