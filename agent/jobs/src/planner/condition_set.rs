@@ -108,8 +108,7 @@ impl Conditions {
 
     /// The months that are wanted beside a time: "the last week in March" may be one of March.
     pub(super) fn month_beside(&self, range: Range) -> Option<String> {
-        let is_month = |test: &&Test| test.is_wanted && ["day", "month"].contains(&test.field);
-        let month = self.tests.iter().find(is_month)?.value.clone();
+        let month = self.date(&["day", "month"])?.value.clone();
         (range != Range::default()).then_some(month)
     }
 
@@ -124,10 +123,10 @@ impl Conditions {
             || self.least_sharpness().is_some_and(is_said)
     }
 
-    /// Returns whether a date of one of these fields is wanted.
-    pub(super) fn has_date(&self, fields: &[&str]) -> bool {
+    /// The first wanted date of these fields.
+    pub(super) fn date(&self, fields: &[&str]) -> Option<&Test> {
         let mut wanted = self.tests.iter().filter(|test| test.is_wanted);
-        wanted.any(|test| fields.contains(&test.field))
+        wanted.find(|test| fields.contains(&test.field))
     }
 
     pub(super) fn drop_dates(&mut self, fields: &[&str]) {

@@ -226,11 +226,11 @@ impl Words {
         // What is denied is no time or camera: "excluding duplicates, since March 2026".
         let denied = self.denied(negation + 1);
         let is_look = self.is_one(denied, &DUPLICATES) || self.is_one(denied, &BLURRED);
-        match () {
-            () if is_joined => is_exception || self.has_pronoun(begin..place),
-            () if is_apart => is_exception && !is_look,
-            () => is_exception || self.has_pronoun(negation..place),
+        if is_apart && !is_joined {
+            return is_exception && !is_look;
         }
+        let first = if is_joined { begin } else { negation };
+        is_exception || self.has_pronoun(first..place)
     }
 
     /// `last week` or `in 2026` behind a negation, at its begin or behind `those taken`.

@@ -196,9 +196,10 @@ impl Refinement {
     /// Drops the dates and cameras of a request that others replace.
     fn drop_former(&self, request: &mut Request) {
         let former = &mut request.selection.conditions;
-        if self.conditions.has_date(&["day"]) {
+        if self.conditions.date(&["day"]).is_some() {
             former.drop_dates(&["day", "month"]);
-        } else if self.range != Range::default() || self.conditions.has_date(&["month", "weekday"])
+        } else if self.range != Range::default()
+            || self.conditions.date(&["month", "weekday"]).is_some()
         {
             former.drop_dates(&["day"]);
         }
